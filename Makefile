@@ -1,0 +1,76 @@
+# The targets are the habits of this project. `make` alone lists them.
+
+GO ?= go
+
+# The linter is built from its module at this version, outside go.mod: its hundreds of
+# dependencies are no part of the library's. Go keeps what it has built.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+# A test that hangs ends with the stacks of its goroutines well before CI would give up on it.
+TEST := $(GO) test -race -timeout 5m
+
+# The root module, and the one with what needs real servers.
+MODULES := . test
+
+# Systems on which quorate is used beside the one this runs on.
+OTHER_SYSTEMS := darwin windows
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: redis ## every test with -race, those on real redis-servers included
+	$(TEST) ./...
+	cd test && $(TEST) ./...
+
+.PHONY: redis
+redis: ## install redis-server where it is missing
+	./scripts/install-redis
+
+.PHONY: lint
+lint: lint-tree lint-tidy lint-go lint-systems ## everything that is checked without running it
+
+.PHONY: lint-tree
+lint-tree: ## notes left in files, links that lead nowhere
+	$(GO) run ./scripts/checktree
+
+.PHONY: lint-tidy
+lint-tidy: ## go.mod and go.sum are what the code needs
+	@for module in $(MODULES); do \
+		echo "(cd $$module && $(GO) mod tidy -diff)"; \
+		(cd $$module && $(GO) mod tidy -diff) || \
+			{ echo "run: (cd $$module && $(GO) mod tidy)" >&2; exit 1; }; \
+	done
+
+.PHONY: lint-go
+lint-go: ## go vet and golangci-lint
+	@for module in $(MODULES); do \
+		echo "(cd $$module && $(GO) vet ./... && golangci-lint run)"; \
+		(cd $$module && $(GO) vet ./... && $(GOLANGCI_LINT) run --allow-serial-runners ./...) || exit 1; \
+	done
+
+.PHONY: lint-systems
+lint-systems: ## build and vet, tests included, for the other systems
+	@for system in $(OTHER_SYSTEMS); do for module in $(MODULES); do \
+		echo "(cd $$module && GOOS=$$system $(GO) build ./... && GOOS=$$system $(GO) vet ./...)"; \
+		(cd $$module && GOOS=$$system $(GO) build ./... && GOOS=$$system $(GO) vet ./...) || exit 1; \
+	done; done
+
+.PHONY: fmt
+fmt: ## format all Go code
+	@for module in $(MODULES); do (cd $$module && $(GOLANGCI_LINT) fmt ./...) || exit 1; done
+
+.PHONY: cover
+cover: ## test coverage of the root module, as a page in .cache/cover.html
+	@mkdir -p .cache
+	$(GO) test -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
+	@$(GO) tool cover -func=.cache/cover.out | tail -n 1
+
+.PHONY: example-fleet
+example-fleet: ## elect, schedule and sell on an embedded fleet, with faults, and count
+	$(GO) run ./examples/fleet
