@@ -1,0 +1,292 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/quorate/quorate/internal/quorum"
+)
+
+const (
+	// maxProposals bounds how often one attempt proposes again because nodes had seen a higher
+	// fence: once is common, twice takes a rival.
+	maxProposals = 4
+	// maxStreak is how many leases of a name one process takes in a row, while another waits,
+	// before it lets the others go first for a moment.
+	maxStreak = 16
+	// giveWay is that moment: enough for a publication and a round trip.
+	giveWay = 2 * time.Millisecond
+)
+
+// Acquire waits until it has the name, and returns the lease. It stops waiting when ctx ends,
+// when the attempts are used up (WithMaxAttempts), or when the Locker is closed; then the error
+// is an *AcquireError, and nothing is left on the nodes.
+//
+// ctx bounds the waiting only: the lease's own context carries its values, but ends with the
+// lease. Automatic extension is off unless WithAutoExtend(true) says otherwise.
+func (l *Locker) Acquire(ctx context.Context, name string, opts ...LeaseOption) (*Lease, error) {
+	return l.acquire(ctx, context.WithoutCancel(ctx), name, true, extensionOff, opts)
+}
+
+// TryAcquire asks the nodes once. When the name is taken, also by this process, the error wraps
+// ErrTaken.
+func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...LeaseOption) (*Lease, error) {
+	return l.acquire(ctx, context.WithoutCancel(ctx), name, false, extensionOff, opts)
+}
+
+// acquire waits under ctx and gives the lease a context made from base.
+func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto extension, opts []LeaseOption) (lease *Lease, err error) {
+	k, err := keysOf(l.settings.keyPrefix, name)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: acquire: %w", err)
+	}
+	ls, err := l.settings.lease.with(opts, l.settings.maxTTL)
+	if err != nil {
+		return nil, err
+	}
+	if ls.autoExtend == extensionUnset {
+		ls.autoExtend = auto
+	}
+	ctx, span := l.telemetry.start(ctx, "acquire", name)
+	c := &campaign{locker: l, name: name, keys: k, settings: ls, wait: wait, began: l.settings.clock.Elapsed()}
+	defer func() {
+		span.SetAttributes(attrAttempts.Int(c.attempts), attrVotes.Int(c.votes))
+		if lease != nil {
+			span.SetAttributes(attrToken.Int64(int64(lease.token)))
+		}
+		l.telemetry.waited(ctx, l.settings.clock.Elapsed()-c.began, err)
+		finish(span, err)
+	}()
+	won, err := c.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.newLease(base, span.SpanContext(), c, won)
+}
+
+// A campaign is one call's way to a lease.
+type campaign struct {
+	locker   *Locker
+	name     string
+	keys     keys
+	settings leaseSettings
+	wait     bool
+	began    time.Duration
+
+	turn     *turn
+	attempts int
+	votes    int
+	last     error // what the last attempt found
+}
+
+// A grant is an acquisition that a quorum has accepted.
+type grant struct {
+	owner string
+	token Token
+	end   time.Duration // of the validity
+	state version
+	skip  nodeSet // nodes that were never sent anything
+}
+
+// run waits for the turn in this process and then for the nodes.
+func (c *campaign) run(ctx context.Context) (*grant, error) {
+	l := c.locker
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(l.life, func() { cancel(ErrClosed) })
+	defer stop()
+	if err := context.Cause(ctx); err != nil {
+		return nil, c.giveUp(err)
+	}
+	if err := l.fleet.ready(ctx); err != nil {
+		return nil, c.giveUp(err)
+	}
+	var err error
+	if c.turn, err = l.queues.enter(ctx, c.keys.lock, c.wait); err != nil {
+		return nil, c.giveUp(err)
+	}
+	if c.turn == nil {
+		return nil, &QuorumError{Op: "acquire", Name: c.name, Err: ErrTaken, Holder: "another caller in this process", Quorum: quorum.Size(len(l.fleet.nodes))}
+	}
+	won, err := c.campaign(ctx)
+	if err != nil {
+		c.turn.leave()
+		return nil, err
+	}
+	return won, nil
+}
+
+// campaign asks the nodes until they grant the lease.
+func (c *campaign) campaign(ctx context.Context) (*grant, error) {
+	q := c.turn.queue
+	net := newBackoff(10*time.Millisecond, c.settings.ttl/2)
+	if q.streak >= maxStreak && q.wanted.Load() {
+		q.streak = 0
+		if err := c.sleep(ctx, jitter(giveWay), nil); err != nil {
+			return nil, c.giveUp(err)
+		}
+	}
+	for {
+		won, err := c.attempt(ctx)
+		if err == nil {
+			q.streak++
+			return won, nil
+		}
+		if ctx.Err() != nil {
+			return nil, c.giveUp(context.Cause(ctx))
+		}
+		var lost *QuorumError
+		if !errors.As(err, &lost) {
+			return nil, err // no retry mends it
+		}
+		c.last = err
+		if !c.wait {
+			return nil, err
+		}
+		if c.settings.maxAttempts > 0 && c.attempts >= c.settings.maxAttempts {
+			c.last = nil
+			return nil, c.giveUp(err)
+		}
+		if q.watched == nil {
+			q.watched = c.locker.watches.open(c.keys.lock)
+		}
+		if err := c.sleep(ctx, c.delay(lost, net), q.watched.C); err != nil {
+			return nil, c.giveUp(err)
+		}
+		if err := c.locker.fleet.sameServer(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// delay is how long to wait for a publication before asking again all the same: by jittered
+// exponential backoff, but no longer than until the holder's TTL ends.
+func (c *campaign) delay(lost *QuorumError, net *backoff.ExponentialBackOff) time.Duration {
+	d := net.NextBackOff()
+	if lost.Wait > 0 && lost.Wait < d {
+		// A millisecond for Redis' precision, and some more so that waiters do not meet.
+		d = lost.Wait + time.Millisecond + jitter(5*time.Millisecond)
+	}
+	return d
+}
+
+func (c *campaign) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// jitter is a random time up to d.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(rand.Int64N(int64(d) + 1))
+}
+
+func (c *campaign) giveUp(err error) error {
+	return &AcquireError{
+		Name: c.name, Attempts: c.attempts, Err: err, Last: c.last,
+		Waited: c.locker.settings.clock.Elapsed() - c.began,
+	}
+}
+
+// attempt asks all nodes once, and once more where their fences were ahead of the proposal. A
+// lost attempt is released on all nodes: "even the instances it believed it was not able to
+// lock", and on nobody's context, so that a caller who is gone leaves nothing behind.
+func (c *campaign) attempt(ctx context.Context) (*grant, error) {
+	l := c.locker
+	c.attempts++
+	owner := newOwner(l.settings.identity)
+	var floor Token
+	var skip nodeSet
+	for proposal := 1; ; proposal++ {
+		// A proposal is made afresh in each round: with one that is older than its round, a
+		// node that lost its fence could let a token regress.
+		token, err := l.tokens.next(l.settings.clock.Now(), floor)
+		if err != nil {
+			return nil, fmt.Errorf("redlock: acquire %q: %w", c.name, err)
+		}
+		start := l.settings.clock.Elapsed()
+		r, err := l.vote(ctx, acquireOp(c.keys, owner, token, &l.settings, c.settings.ttl))
+		c.votes = r.votes
+		if proposal == 1 {
+			skip = neverSent(&r)
+		} else {
+			skip = skip.and(neverSent(&r))
+		}
+		if fence := r.fence(); fence > 0 {
+			floor = max(floor, fence)
+			l.tokens.observe(l.settings.clock.Now(), fence)
+		}
+		if err == nil && r.won {
+			return c.accept(ctx, &grant{owner: owner, token: token, skip: skip}, start, &r)
+		}
+		again := err == nil && proposal < maxProposals && r.votes+r.count(stale) >= quorum.Size(len(l.fleet.nodes))
+		if again {
+			continue
+		}
+		l.withdraw(c, &grant{owner: owner, token: token, skip: skip})
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.failure("acquire", c.name, l.fleet.nodes)
+	}
+}
+
+// accept makes a grant of a ballot that was won, if enough validity is left and the state is
+// known to a quorum.
+func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r *result) (*grant, error) {
+	l := c.locker
+	end := start + quorum.Validity(c.settings.ttl, 0)
+	err := ctx.Err()
+	var agreed bool
+	g.state, agreed = r.state()
+	if err == nil && !agreed {
+		// A value that only a minority has may be lost to the next holder: it counts only once
+		// a quorum has it under this token.
+		g.state = version{token: g.token, value: g.state.value}
+		var saved result
+		saved, err = l.vote(ctx, saveOp(c.keys, g.owner, g.state, &l.settings))
+		if err == nil && !saved.won {
+			err = saved.failure("acquire", c.name, l.fleet.nodes)
+		}
+	}
+	if left := end - l.settings.clock.Elapsed(); err == nil && left < c.settings.minValidity {
+		lost := r.failure("acquire", c.name, l.fleet.nodes)
+		lost.Err, lost.Wait = ErrNoValidity, 0
+		err = lost
+	}
+	if err != nil {
+		l.withdraw(c, g)
+		return nil, err
+	}
+	g.end = end
+	return g, nil
+}
+
+// vote puts a step to all nodes and waits until it is decided or ctx ends.
+func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, error) {
+	decided := make(chan struct{})
+	b := l.fleet.ask(step, nil, func(*ballot) { close(decided) })
+	select {
+	case <-decided:
+		return b.result(), nil
+	case <-ctx.Done():
+		return b.result(), context.Cause(ctx)
+	}
+}
+
+// withdraw releases an acquisition that came to nothing, without waiting.
+func (l *Locker) withdraw(c *campaign, g *grant) {
+	e := ending{owner: g.owner, number: g.token, ttl: c.settings.ttl, skip: g.skip}
+	l.fleet.ask(releaseOp(c.keys, e, &l.settings), nil, nil)
+}

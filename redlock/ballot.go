@@ -1,0 +1,142 @@
+package redlock
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/quorum"
+)
+
+// A ballot counts the answers of all nodes to one step.
+type ballot struct {
+	n       int
+	each    func(node int, a *answer)
+	decided func(*ballot)
+
+	mu      sync.Mutex
+	answers []answer // silent until it is there
+	yes, no int
+	outcome quorum.Outcome
+}
+
+func (b *ballot) record(node int, a answer) {
+	b.mu.Lock()
+	b.answers[node] = a
+	if a.yes() {
+		b.yes++
+	} else {
+		b.no++
+	}
+	first := false
+	if b.outcome == quorum.Pending {
+		b.outcome = quorum.Decide(b.n, b.yes, b.no)
+		first = b.outcome != quorum.Pending
+	}
+	b.mu.Unlock()
+	if b.each != nil {
+		b.each(node, &a)
+	}
+	if first && b.decided != nil {
+		b.decided(b)
+	}
+}
+
+// A result is what a ballot knew at one moment.
+type result struct {
+	answers []answer
+	won     bool
+	votes   int
+}
+
+func (b *ballot) result() result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return result{answers: slices.Clone(b.answers), won: b.outcome == quorum.Won, votes: b.yes}
+}
+
+func (r *result) count(v verdict) int {
+	n := 0
+	for i := range r.answers {
+		if r.answers[i].verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// fence is the highest fence that a node answered with.
+func (r *result) fence() Token {
+	var high Token
+	for i := range r.answers {
+		high = max(high, r.answers[i].fence)
+	}
+	return high
+}
+
+// state is the newest state among the votes that count, and whether all of them agree on it.
+func (r *result) state() (newest version, agreed bool) {
+	agreed = true
+	first := true
+	for i := range r.answers {
+		a := &r.answers[i]
+		if !a.yes() {
+			continue
+		}
+		if !first && !a.state.same(newest) {
+			agreed = false
+		}
+		if first || newest.before(a.state) {
+			newest = a.state
+		}
+		first = false
+	}
+	return newest, agreed
+}
+
+// failure says why a step found no quorum.
+func (r *result) failure(op, name string, nodes []*node) *QuorumError {
+	need := quorum.Size(len(r.answers))
+	e := &QuorumError{Op: op, Name: name, Votes: r.votes, Quorum: need}
+	var free []time.Duration // for each node that says no, when it may say yes, if that is known
+	quarantined, reached := 0, 0
+	for i := range r.answers {
+		a := &r.answers[i]
+		if a.verdict != silent && a.verdict != failed {
+			reached++
+		}
+		if err := a.refusal(); err != nil {
+			e.Nodes = append(e.Nodes, &NodeError{Node: nodes[i].name, Err: err})
+		}
+		switch {
+		case a.quarantine > 0 && (a.verdict == accepted || a.verdict == healed):
+			quarantined++
+			free = append(free, a.quarantine)
+		case a.verdict == taken:
+			if e.Holder == "" {
+				e.Holder = a.holder
+			}
+			if a.left > 0 {
+				free = append(free, a.left)
+			}
+		}
+	}
+	refused := r.count(taken) + r.count(stale)
+	switch {
+	case r.votes+quarantined >= need:
+		e.Err = ErrQuarantined
+	case op == "acquire" && reached >= need:
+		e.Err = ErrTaken
+	case op == "extend" && refused > len(r.answers)-need:
+		e.Err = ErrLeaseLost
+	case op == "save" && refused > len(r.answers)-need:
+		e.Err = ErrStaleToken
+	default:
+		e.Err = ErrNoQuorum
+	}
+	slices.Sort(free)
+	if missing := need - r.votes; missing > 0 && missing <= len(free) {
+		e.Wait = free[missing-1]
+	}
+	return e
+}

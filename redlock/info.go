@@ -1,0 +1,94 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var errNoRunID = errors.New("INFO has no run_id")
+
+// nodeInfo is what a server says of itself in INFO.
+type nodeInfo struct {
+	version          string
+	runID            string
+	uptime           time.Duration
+	role             string
+	replicas         int
+	replicationKnown bool // it tells whether it was ever promoted
+	promoted         bool // it was a replica once
+	evicts           string
+	clock            time.Time // zero if it does not tell
+}
+
+// readInfo asks a server who it is, in one round trip.
+func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, error) {
+	pipe := client.Pipeline()
+	sections := []*redis.StringCmd{
+		pipe.Info(ctx, "server"), pipe.Info(ctx, "replication"), pipe.Info(ctx, "memory"),
+	}
+	// Exec repeats the first command's error; each command is looked at below.
+	_, _ = pipe.Exec(ctx)
+	fields := map[string]string{}
+	for i, section := range sections {
+		text, err := section.Result()
+		if err != nil {
+			if i == 0 || !infoRefused(err) {
+				return nodeInfo{}, err
+			}
+			continue
+		}
+		for line := range strings.Lines(text) {
+			if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+				fields[key] = value
+			}
+		}
+	}
+	return parseInfo(fields)
+}
+
+func parseInfo(fields map[string]string) (nodeInfo, error) {
+	info := nodeInfo{
+		version: fields["redis_version"],
+		runID:   fields["run_id"],
+		role:    fields["role"],
+		evicts:  fields["maxmemory_policy"],
+	}
+	seconds, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64)
+	if info.runID == "" || err != nil {
+		return info, errNoRunID
+	}
+	info.uptime = time.Duration(seconds) * time.Second
+	info.replicas, _ = strconv.Atoi(fields["connected_slaves"])
+	if second, ok := fields["master_replid2"]; ok {
+		info.replicationKnown = true
+		info.promoted = strings.Trim(second, "0") != ""
+	}
+	if micros, err := strconv.ParseInt(fields["server_time_usec"], 10, 64); err == nil {
+		info.clock = time.UnixMicro(micros)
+	}
+	return info, nil
+}
+
+// warnings are settings that weaken a node without making it unfit.
+func (i nodeInfo) warnings() []string {
+	var warnings []string
+	if i.replicas > 0 {
+		warnings = append(warnings, "has "+strconv.Itoa(i.replicas)+" connected replicas; nodes are independent masters, and a failover would lose locks")
+	}
+	if i.evicts != "" && i.evicts != "noeviction" {
+		warnings = append(warnings, "maxmemory-policy is "+i.evicts+", which may evict locks; set noeviction")
+	}
+	return warnings
+}
+
+func (i nodeInfo) warn(log *slog.Logger, node string) {
+	for _, w := range i.warnings() {
+		log.Warn("redlock: node "+w, "node", node)
+	}
+}

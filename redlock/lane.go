@@ -1,0 +1,408 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	maxQueue = 1 << 16 // requests that wait for one node
+	maxBatch = 256     // requests in one pipeline
+
+	// connectTimeout is what the first connection to a node may take, with name look-up, TLS
+	// and authentication; the node timeout is for one round trip.
+	connectTimeout = time.Second
+)
+
+// An op is one step for one node.
+type op struct {
+	script *script
+	keys   []string
+	args   []any
+	// owed, for a release: until when the node must still be told if it cannot be reached now.
+	// After that its key has run out.
+	owed time.Duration
+	done func(answer) // called once
+
+	settled bool // guarded by the lane
+}
+
+func (o *op) isRelease() bool { return o.script == releaseScript }
+
+// A lane carries the steps for one node, in order, one pipeline at a time. What has queued
+// while a pipeline was under way goes out as the next one: that is where the speed comes from,
+// and it keeps the order of a name's steps.
+//
+// A node that does not answer within the node timeout is suspect: everything that waits for it
+// fails at once, and so does what comes after, until it answers a probe. Releases are kept,
+// because a key that is not deleted keeps others out for its whole TTL.
+//
+//	         answers late or not at all
+//	serving ────────────────────────────▶ suspect ──┐ probe, with backoff
+//	   ▲                                     │  ▲───┘
+//	   └─────────────────────────────────────┘
+//	        answers: owed releases go first
+//
+// The lane owns one goroutine, which ends with close.
+type lane struct {
+	node  *node
+	fleet *fleet
+
+	mu       sync.Mutex
+	queue    []*op
+	owed     []*op // releases for a suspect node
+	inFlight []*op
+	suspect  error // why, or nil
+	closed   bool
+	drained  chan struct{} // closed when a closing lane has nothing left to send
+
+	wake  chan struct{}
+	known chan struct{} // closed when the node was first heard of, or given up on
+	once  sync.Once     // closes known
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newLane(n *node, f *fleet) *lane {
+	ctx, stop := context.WithCancel(context.Background())
+	return &lane{
+		node: n, fleet: f,
+		wake: make(chan struct{}, 1), known: make(chan struct{}),
+		drained: make(chan struct{}), ended: make(chan struct{}),
+		ctx: ctx, stop: stop,
+	}
+}
+
+// submit queues an op, or fails it at once.
+func (l *lane) submit(o *op) {
+	l.mu.Lock()
+	var err error
+	switch {
+	case l.closed:
+		err = ErrClosed
+	case l.suspect != nil && o.isRelease():
+		l.owe(o)
+		err = l.suspect
+	case l.suspect != nil:
+		err = fmt.Errorf("%w: %w", ErrNodeSuspect, l.suspect)
+	case len(l.queue) >= maxQueue && !o.isRelease():
+		err = ErrNodeBusy
+	default:
+		l.queue = append(l.queue, o)
+	}
+	o.settled = err != nil
+	l.mu.Unlock()
+	if err != nil {
+		o.done(answer{verdict: failed, err: err})
+		return
+	}
+	l.nudge()
+}
+
+// owe keeps a release for when the node is back.
+func (l *lane) owe(o *op) {
+	if len(l.owed) < maxQueue && o.owed > l.fleet.clock.Elapsed() {
+		l.owed = append(l.owed, o)
+	}
+}
+
+func (l *lane) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) run() {
+	defer close(l.ended)
+	l.probe(max(l.fleet.nodeTimeout, connectTimeout))
+	retry := newBackoff(10*time.Millisecond, time.Second)
+	for {
+		l.mu.Lock()
+		suspect, closed := l.suspect != nil, l.closed
+		batch := l.take(suspect)
+		l.mu.Unlock()
+		switch {
+		case closed && len(batch) == 0:
+			close(l.drained)
+			return
+		case suspect:
+			if !l.pause(retry.NextBackOff()) {
+				continue
+			}
+			l.probe(l.fleet.nodeTimeout)
+		case len(batch) > 0:
+			retry.Reset()
+			l.send(batch)
+		default:
+			select {
+			case <-l.wake:
+			case <-l.ctx.Done():
+			}
+		}
+	}
+}
+
+// take moves the next batch into flight. Guarded by mu.
+func (l *lane) take(suspect bool) []*op {
+	if suspect || len(l.queue) == 0 {
+		return nil
+	}
+	n := min(len(l.queue), maxBatch)
+	l.inFlight = append(l.inFlight[:0:0], l.queue[:n]...)
+	l.queue = l.queue[n:]
+	return l.inFlight
+}
+
+func (l *lane) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+// probe asks a node that was never asked, or did not answer, who it is.
+func (l *lane) probe(timeout time.Duration) {
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(timeout, func() { l.distrust(ErrNodeTimeout); cancel(ErrNodeTimeout) })
+	err := l.node.check(ctx)
+	late.Stop()
+	if err != nil {
+		l.distrust(err)
+		return
+	}
+	l.trust()
+}
+
+// distrust makes the node suspect and fails what waits for it.
+func (l *lane) distrust(err error) {
+	l.mu.Lock()
+	if l.suspect == nil {
+		l.suspect = err
+		if !l.closed {
+			l.fleet.logger.Warn("redlock: node does not answer; going on without it", "node", l.node.name, "error", err)
+		}
+	}
+	waiting := make([]*op, 0, len(l.inFlight)+len(l.queue))
+	for _, o := range l.inFlight {
+		if !o.settled {
+			waiting = append(waiting, o) // whether a release arrived is seen when the batch ends
+		}
+	}
+	for _, o := range l.queue {
+		if o.isRelease() {
+			l.owe(o)
+		}
+		waiting = append(waiting, o)
+	}
+	l.queue = nil
+	for _, o := range waiting {
+		o.settled = true
+	}
+	l.mu.Unlock()
+	l.once.Do(func() { close(l.known) })
+	for _, o := range waiting {
+		o.done(answer{verdict: failed, err: err})
+	}
+}
+
+// trust ends suspicion. Owed releases go first.
+func (l *lane) trust() {
+	l.once.Do(func() { close(l.known) })
+	l.mu.Lock()
+	if l.suspect == nil && len(l.owed) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	if l.suspect != nil {
+		l.fleet.logger.Info("redlock: node answers again", "node", l.node.name)
+	}
+	l.suspect = nil
+	now := l.fleet.clock.Elapsed()
+	queue := make([]*op, 0, len(l.owed)+len(l.queue))
+	for _, o := range l.owed {
+		if o.owed > now {
+			queue = append(queue, o)
+		}
+	}
+	l.queue, l.owed = append(queue, l.queue...), nil
+	l.mu.Unlock()
+}
+
+// send runs one batch and hands out its answers.
+func (l *lane) send(batch []*op) {
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	// Cancelling does not free a socket that is stuck in a read (go-redis ignores it), but it
+	// keeps the client from retrying for many seconds what nobody waits for any more.
+	late := time.AfterFunc(l.fleet.nodeTimeout, func() { l.distrust(ErrNodeTimeout); cancel(ErrNodeTimeout) })
+
+	start := l.fleet.clock.Elapsed()
+	replies := l.exec(ctx, batch)
+	// Only now is it known which connection carried the answers, and so whether they count.
+	err := l.node.check(ctx)
+	late.Stop()
+
+	broken := err
+	answers := make([]answer, len(batch))
+	for i, o := range batch {
+		switch {
+		case replies[i].err != nil && !isReply(replies[i].err):
+			broken = replies[i].err
+			answers[i] = answer{verdict: failed, err: replies[i].err}
+		case err != nil:
+			answers[i] = answer{verdict: failed, err: err}
+		default:
+			answers[i] = l.judge(o, replies[i])
+		}
+	}
+	l.settle(batch, answers)
+	if broken != nil {
+		l.distrust(broken)
+		return
+	}
+	l.trust()
+	l.fleet.telemetry.nodeAnswered(l.node, l.fleet.clock.Elapsed()-start)
+}
+
+type reply struct {
+	value any
+	err   error
+}
+
+// exec sends a batch as one pipeline. Scripts that the node does not know are sent in full.
+func (l *lane) exec(ctx context.Context, batch []*op) []reply {
+	replies := make([]reply, len(batch))
+	missing := l.pipeline(ctx, batch, replies, nil)
+	if len(missing) > 0 {
+		l.pipeline(ctx, batch, replies, missing)
+	}
+	return replies
+}
+
+// pipeline runs the ops by the scripts' names, or only those of full by the scripts' text, and
+// returns those whose script the node does not know.
+func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, full []int) (missing []int) {
+	pipe := l.node.client.Pipeline()
+	cmds := make([]*redis.Cmd, 0, len(batch))
+	if full == nil {
+		for _, o := range batch {
+			cmds = append(cmds, pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...))
+		}
+	}
+	for _, i := range full {
+		cmds = append(cmds, pipe.Eval(ctx, batch[i].script.src, batch[i].keys, batch[i].args...))
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for j, cmd := range cmds {
+		i := j
+		if full != nil {
+			i = full[j]
+		}
+		replies[i].value, replies[i].err = cmd.Result()
+		if full == nil && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+// judge turns a reply into an answer that may or may not count.
+func (l *lane) judge(o *op, r reply) answer {
+	if r.err != nil {
+		return answer{verdict: failed, err: r.err}
+	}
+	a, err := parseReply(o.script, r.value)
+	if err == nil {
+		err = l.node.fault()
+	}
+	if err != nil {
+		return answer{verdict: failed, err: err}
+	}
+	a.quarantine = l.node.quarantine()
+	return a
+}
+
+// settle hands out the answers of a batch, except to those that were told to stop waiting. A
+// release that did not arrive is owed.
+func (l *lane) settle(batch []*op, answers []answer) {
+	l.mu.Lock()
+	l.inFlight = nil
+	open := make([]bool, len(batch))
+	for i, o := range batch {
+		open[i] = !o.settled
+		o.settled = true
+		if o.isRelease() && answers[i].verdict == failed && !isReply(answers[i].err) {
+			l.owe(o)
+		}
+	}
+	l.mu.Unlock()
+	for i, o := range batch {
+		if open[i] {
+			o.done(answers[i])
+		}
+	}
+}
+
+// isReply reports whether an error is the server's word rather than a broken connection.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && !strings.HasPrefix(reply.Error(), "LOADING")
+}
+
+func (l *lane) isKnown() bool {
+	select {
+	case <-l.known:
+		return true
+	default:
+		return false
+	}
+}
+
+// isUp reports whether the node answered when it was last asked.
+func (l *lane) isUp() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.suspect == nil
+}
+
+// close lets what is queued go out, waits for that for at most the grace period, and ends the
+// goroutine. A pipeline that is stuck in the client is waited for: up to the client's own read
+// timeout, 3 s by default.
+func (l *lane) close(grace time.Duration) {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.nudge()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-l.drained:
+	case <-timer.C:
+	}
+	l.stop()
+	l.distrust(ErrClosed)
+	<-l.ended
+}
+
+// newBackoff is jittered, exponential and never gives up.
+func newBackoff(initial, most time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(initial),
+		backoff.WithMaxInterval(most),
+		backoff.WithMaxElapsedTime(0),
+	)
+}

@@ -1,0 +1,126 @@
+package redlock
+
+import (
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// listenLook is how often a listener looks at what it should listen to when no wake-up
+	// gets through to it, and listenPing after how long a silence it asks for a sign of life.
+	listenLook = time.Second
+	listenPing = 3 * time.Second
+)
+
+// A listener is the subscription of this process at one node.
+//
+// One goroutine does all of it, because a subscription of go-redis is locked while it connects,
+// which takes seconds when a node hangs. A change of the names is noticed when the goroutine
+// next wakes; to wake it at once, the change is published to it on a channel of its own.
+type listener struct {
+	watches *watches
+	lane    *lane
+	inbox   string
+	ended   chan struct{}
+
+	mu      sync.Mutex
+	changes map[string]bool // channel → wanted
+	closing bool
+}
+
+func newListener(ws *watches, l *lane) *listener {
+	return &listener{watches: ws, lane: l, inbox: ws.prefix + "inbox/" + rand.Text(),
+		ended: make(chan struct{}), changes: map[string]bool{}}
+}
+
+func (l *listener) want(channel string, wanted bool) {
+	l.mu.Lock()
+	l.changes[channel] = wanted
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *listener) wake() {
+	l.lane.submit(&op{script: wakeScript, keys: []string{l.inbox}, done: func(answer) {}})
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *listener) run() {
+	defer close(l.ended)
+	ctx := l.lane.ctx
+	sub := l.lane.node.client.Subscribe(ctx)
+	defer func() { _ = sub.Close() }()
+	// Errors of Subscribe and Unsubscribe need no care: the client subscribes to what it was
+	// told when it connects again.
+	_ = sub.Subscribe(ctx, l.inbox)
+	listening := map[string]bool{}
+	quiet := time.Duration(0)
+	retry := newBackoff(50*time.Millisecond, time.Second)
+	for {
+		add, drop, closing := l.diff(listening)
+		if closing {
+			return
+		}
+		if len(add) > 0 {
+			_ = sub.Subscribe(ctx, add...)
+		}
+		if len(drop) > 0 {
+			_ = sub.Unsubscribe(ctx, drop...)
+		}
+		message, err := sub.ReceiveTimeout(ctx, listenLook)
+		var timeout net.Error
+		switch {
+		case err == nil:
+			quiet = 0
+			retry.Reset()
+			l.receive(message)
+		case errors.As(err, &timeout) && timeout.Timeout():
+			if quiet += listenLook; quiet >= listenPing {
+				quiet = 0
+				_ = sub.Ping(ctx)
+			}
+		default:
+			l.lane.pause(retry.NextBackOff())
+		}
+	}
+}
+
+// diff tells what has changed in what the listener should listen to.
+func (l *listener) diff(listening map[string]bool) (add, drop []string, closing bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for channel, wanted := range l.changes {
+		switch {
+		case wanted && !listening[channel]:
+			add = append(add, channel)
+			listening[channel] = true
+		case !wanted && listening[channel]:
+			drop = append(drop, channel)
+			delete(listening, channel)
+		}
+	}
+	clear(l.changes)
+	return add, drop, l.closing || l.lane.ctx.Err() != nil
+}
+
+func (l *listener) receive(message any) {
+	switch m := message.(type) {
+	case *redis.Subscription:
+		if m.Kind == "subscribe" {
+			l.watches.notify(l.lane.node.index, m.Channel, "")
+		}
+	case *redis.Message:
+		l.watches.notify(l.lane.node.index, m.Channel, m.Payload)
+	}
+}

@@ -1,0 +1,44 @@
+-- acquire: one node's vote for one acquisition of a name.
+--
+--   KEYS[1] lock     KEYS[2] fence
+--   ARGV[1] owner    ARGV[2] proposed token    ARGV[3] ttl, ms    ARGV[4] fence ttl, ms
+--
+-- Accepted when the lock is ours, or when it is free and fence < token, strictly: a fence that
+-- has reached the token says that this acquisition, or a later one, has been here and is over.
+-- Returns {1, state}, {0, holder, ms left} when taken, or {-1, fence} when the token is too old.
+-- Safe to run twice. The common case costs two calls.
+
+local owner, token = ARGV[1], ARGV[2]
+
+local fresh = redis.call('SET', KEYS[1], owner, 'NX', 'PX', ARGV[3])
+if not fresh then
+  local holder = redis.call('GET', KEYS[1])
+  if holder ~= owner then
+    return {0, holder, redis.call('PTTL', KEYS[1])}
+  end
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+
+local old = redis.call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET')
+if not old then
+  return {1, ''}
+end
+
+-- The fence key holds "fence" or "fence token sequence state"; what follows the fence is kept.
+local cut = string.find(old, ' ', 1, true)
+local fence = cut and string.sub(old, 1, cut - 1) or old
+local state = cut and string.sub(old, cut + 1) or ''
+
+if fresh and tonumber(fence) >= tonumber(token) then
+  redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
+  redis.call('DEL', KEYS[1])
+  return {-1, fence}
+end
+
+-- A second proposal of ours may find a fence that a losing rival's release has raised further.
+if tonumber(fence) > tonumber(token) then
+  redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
+elseif cut then
+  redis.call('SET', KEYS[2], token .. ' ' .. state, 'PX', ARGV[4])
+end
+return {1, state}

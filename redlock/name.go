@@ -1,0 +1,54 @@
+package redlock
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxNameLength is the longest name of a lease, in bytes.
+const MaxNameLength = 512
+
+// fenceSuffix marks the fence key of a name.
+const fenceSuffix = ":fence"
+
+// keys are the two keys of one name on every node. They share a hash slot.
+type keys struct {
+	lock  string // the owner, with the TTL; also the channel of the name's wake-ups
+	fence string // the fence and the state; outlives the lock
+}
+
+// keysOf maps a name to its keys. The lock key is prefix + name and nothing else, so that a
+// plain Redlock client that uses the same key excludes us and is excluded.
+func keysOf(prefix, name string) (keys, error) {
+	switch {
+	case name == "":
+		return keys{}, fmt.Errorf("%w: it is empty; give the resource a name", ErrInvalidName)
+	case len(name) > MaxNameLength:
+		return keys{}, fmt.Errorf("%w: %q… has %d bytes, the limit is %d; shorten it or use a hash of it",
+			ErrInvalidName, name[:32], len(name), MaxNameLength)
+	}
+	lock := prefix + name
+	if hasHashTag(lock) {
+		if strings.HasSuffix(lock, fenceSuffix) {
+			return keys{}, fmt.Errorf("%w: %q ends in %q behind a hash tag, which is kept for fence keys",
+				ErrInvalidName, name, fenceSuffix)
+		}
+		return keys{lock: lock, fence: lock + fenceSuffix}, nil
+	}
+	if strings.Contains(lock, "}") {
+		return keys{}, fmt.Errorf("%w: %q has a '}' without a hash tag {…} before it, so its two keys could not share a hash slot",
+			ErrInvalidName, name)
+	}
+	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix}, nil
+}
+
+// hasHashTag reports whether Redis Cluster would hash only a part of the key: what stands
+// between its first '{' and the first '}' behind that, when that is not empty.
+func hasHashTag(key string) bool {
+	_, rest, found := strings.Cut(key, "{")
+	if !found {
+		return false
+	}
+	tag, _, found := strings.Cut(rest, "}")
+	return found && tag != ""
+}

@@ -1,0 +1,22 @@
+package redlock
+
+import (
+	"crypto/rand"
+	"os"
+	"strconv"
+)
+
+// newOwner returns the value of one acquisition: the readable identity, and at least 128 random
+// bits, so that no two acquisitions of any client ever share one ("This value must be unique
+// across all clients and all lock requests.").
+func newOwner(identity string) string {
+	return identity + "/" + rand.Text()
+}
+
+func defaultIdentity() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	return host + ":" + strconv.Itoa(os.Getpid())
+}

@@ -1,0 +1,53 @@
+package redlock
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+)
+
+// State is the value that was saved last under this name, by this lease or by a holder before
+// it; nil if there is none. It is the newest value that any holder was told is saved.
+func (l *Lease) State() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.state.value)
+}
+
+// Save stores a value under the lease, for the next holders of the name. When it returns nil, a
+// quorum has the value and no holder before this one can change it any more. The value lives as
+// long as the fence: WithFenceTTL, counted from the name's last use.
+//
+// Errors: ErrStateTooLarge above MaxStateSize; ErrStaleToken when another has acquired the name
+// since; ErrNoQuorum; the lease's own error when it has ended. After ErrNoQuorum, or when ctx
+// ends first, the value may or may not be there: save it again, or leave it to the next holder.
+func (l *Lease) Save(ctx context.Context, value []byte) error {
+	if len(value) > MaxStateSize {
+		return fmt.Errorf("redlock: save %q: %w: %d bytes, the limit is %d; store the data elsewhere and save a reference to it",
+			l.name, ErrStateTooLarge, len(value), MaxStateSize)
+	}
+	locker := l.locker
+	l.mu.Lock()
+	if l.remaining() == 0 {
+		l.mu.Unlock()
+		l.endIfDue()
+		return l.Err()
+	}
+	l.sequence++
+	v := version{token: l.token, sequence: l.sequence, value: bytes.Clone(value)}
+	l.mu.Unlock()
+
+	r, err := locker.vote(ctx, saveOp(l.keys, l.owner, v, &locker.settings))
+	if err != nil {
+		return fmt.Errorf("redlock: save %q: %w", l.name, err)
+	}
+	if !r.won {
+		return r.failure("save", l.name, locker.fleet.nodes)
+	}
+	l.mu.Lock()
+	if l.state.before(v) {
+		l.state = v
+	}
+	l.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,147 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const scope = "github.com/quorate/quorate/redlock"
+
+// Attributes of spans and metrics. Names of resources are on spans only: there may be millions.
+const (
+	attrName     = attribute.Key("quorate.name")
+	attrToken    = attribute.Key("quorate.token")
+	attrAttempts = attribute.Key("quorate.attempts")
+	attrVotes    = attribute.Key("quorate.votes")
+	attrOutcome  = attribute.Key("quorate.outcome")
+	attrCause    = attribute.Key("quorate.cause")
+	attrNode     = attribute.Key("quorate.node")
+)
+
+// telemetry holds the instruments of one Locker.
+type telemetry struct {
+	tracer    trace.Tracer
+	wait      metric.Float64Histogram
+	hold      metric.Float64Histogram
+	remaining metric.Float64Histogram
+	held      metric.Int64UpDownCounter
+	lost      metric.Int64Counter
+	latency   metric.Float64Histogram
+	observed  metric.Registration
+}
+
+func newTelemetry(s *settings) (*telemetry, error) {
+	meter := s.meters.Meter(scope)
+	t := &telemetry{tracer: s.tracers.Tracer(scope)}
+	var errs [6]error
+	t.wait, errs[0] = meter.Float64Histogram("quorate.redlock.wait.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time from asking for a lease to having it, or to giving up."))
+	t.hold, errs[1] = meter.Float64Histogram("quorate.redlock.hold.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time that a lease was held."))
+	t.remaining, errs[2] = meter.Float64Histogram("quorate.redlock.validity.remaining", metric.WithUnit("s"),
+		metric.WithDescription("Validity left when a lease was released."))
+	t.held, errs[3] = meter.Int64UpDownCounter("quorate.redlock.leases.held", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases held by this process."))
+	t.lost, errs[4] = meter.Int64Counter("quorate.redlock.leases.lost", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that ended before they were released, by cause."))
+	t.latency, errs[5] = meter.Float64Histogram("quorate.redlock.node.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time that a node took to answer one pipeline."))
+	return t, errors.Join(errs[:]...)
+}
+
+// observe reports the availability of the nodes whenever the metrics are read.
+func (t *telemetry) observe(s *settings, f *fleet) error {
+	meter := s.meters.Meter(scope)
+	up, err := meter.Int64ObservableGauge("quorate.redlock.node.up", metric.WithUnit("1"),
+		metric.WithDescription("1 when the node answers, 0 when it is suspect."))
+	if err != nil {
+		return err
+	}
+	t.observed, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, l := range f.lanes {
+			value := int64(0)
+			if l.isUp() {
+				value = 1
+			}
+			o.ObserveInt64(up, value, metric.WithAttributes(attrNode.String(l.node.name)))
+		}
+		return nil
+	}, up)
+	return err
+}
+
+func (t *telemetry) close() {
+	if t.observed != nil {
+		_ = t.observed.Unregister()
+	}
+}
+
+func (t *telemetry) nodeAnswered(n *node, took time.Duration) {
+	t.latency.Record(context.Background(), took.Seconds(), metric.WithAttributes(attrNode.String(n.name)))
+}
+
+func (t *telemetry) waited(ctx context.Context, took time.Duration, err error) {
+	t.wait.Record(ctx, took.Seconds(), metric.WithAttributes(attrOutcome.String(outcome(err))))
+}
+
+func (t *telemetry) released(ctx context.Context, held, remaining time.Duration) {
+	t.hold.Record(ctx, held.Seconds())
+	t.remaining.Record(ctx, remaining.Seconds())
+}
+
+func (t *telemetry) leaseLost(ctx context.Context, err error) {
+	t.lost.Add(ctx, 1, metric.WithAttributes(attrCause.String(outcome(err))))
+}
+
+// start begins a span for a step on a name.
+func (t *telemetry) start(ctx context.Context, step, name string, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
+	return t.tracer.Start(ctx, "redlock."+step, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(append(attrs, attrName.String(name))...))
+}
+
+// finish ends a span with what came out. A name that is taken is no error.
+func finish(span trace.Span, err error) {
+	span.SetAttributes(attrOutcome.String(outcome(err)))
+	if err != nil && !errors.Is(err, ErrTaken) {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+// outcomes names conditions in telemetry. The first that matches counts.
+var outcomes = []struct {
+	err  error
+	name string
+}{
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "deadline_exceeded"},
+	{ErrClosed, "closed"},
+	{ErrExtensionLimit, "extension_limit"},
+	{ErrLeaseLost, "lost"},
+	{ErrLeaseExpired, "expired"},
+	{ErrReleased, "released"},
+	{ErrStaleToken, "stale_token"},
+	{ErrTaken, "taken"},
+	{ErrQuarantined, "quarantined"},
+	{ErrNoValidity, "no_validity"},
+	{ErrNoQuorum, "no_quorum"},
+}
+
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	for _, o := range outcomes {
+		if errors.Is(err, o.err) {
+			return o.name
+		}
+	}
+	return "error"
+}
