@@ -178,7 +178,7 @@ func (l *lane) probe(timeout time.Duration) {
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(timeout, func() { l.distrust(ErrNodeTimeout); cancel(ErrNodeTimeout) })
-	err := l.node.check(ctx)
+	err := l.node.probe(ctx)
 	late.Stop()
 	if err != nil {
 		l.distrust(err)

@@ -113,6 +113,9 @@ const failoverAddr = "FailoverClient"
 // fn ran without protection. A release that fails is no error of Do: the work is done, and the
 // key runs out by itself.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error, opts ...LeaseOption) error {
+	if fn == nil {
+		return fmt.Errorf("redlock: do %q: %w: the function is nil", name, ErrInvalidOption)
+	}
 	lease, err := l.acquire(ctx, ctx, name, true, extensionOn, opts)
 	if err != nil {
 		return err

@@ -1,11 +1,14 @@
 package redlock_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -13,7 +16,10 @@ import (
 	"github.com/quorate/quorate/redlock/redlocktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis reports every connection that a fault breaks
+	goleak.VerifyTestMain(m)
+}
 
 // bubble runs a test with fake time and a fleet of n nodes in memory.
 func bubble(t *testing.T, n int, f func(t *testing.T, w *world), opts ...redlocktest.Option) {
@@ -69,3 +75,8 @@ func (w *world) lockedOn(name string) int {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// dialTo makes a dialer that reaches one node whatever address it is given.
+func dialTo(h *redlocktest.Host, addr string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) { return h.Dial(ctx, network, addr) }
+}

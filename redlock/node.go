@@ -101,6 +101,14 @@ func (n *node) check(ctx context.Context) error {
 	return errors.New("its connections are replaced faster than they can be checked")
 }
 
+// probe asks the node who it is whatever is known, and so tells whether it answers at all.
+func (n *node) probe(ctx context.Context) error {
+	n.mu.Lock()
+	n.checked = false
+	n.mu.Unlock()
+	return n.check(ctx)
+}
+
 // learn applies the restart rule to what the node says of itself.
 func (n *node) learn(dials uint64, info nodeInfo) {
 	now := n.fleet.clock.Elapsed()

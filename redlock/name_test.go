@@ -1,0 +1,60 @@
+package redlock
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheKeysOfANameShareAHashSlot(t *testing.T) {
+	for _, prefix := range []string{"", "quorate:", "app{x}:"} {
+		for _, name := range []string{"sku:42", "a{b}c", "{t}", "a{b", "x{y}z{w}", "nullbyte\x00", "ünïcode", "{a}{b}"} {
+			k, err := keysOf(prefix, name)
+			require.NoError(t, err, "%q %q", prefix, name)
+			require.Equal(t, prefix+name, k.lock)
+			require.Equal(t, slotText(k.lock), slotText(k.fence), "%q and %q", k.lock, k.fence)
+			require.NotEqual(t, k.lock, k.fence)
+		}
+	}
+}
+
+func TestNamesWhoseKeysCouldNotShareASlotAreRefused(t *testing.T) {
+	for _, name := range []string{"", "a}b", "a{}b", "}{", strings.Repeat("x", MaxNameLength+1), "{a}x:fence"} {
+		_, err := keysOf("", name)
+		require.ErrorIs(t, err, ErrInvalidName, "%q", name)
+	}
+}
+
+func TestTheBareNameIsTheLockKeyWithoutAPrefix(t *testing.T) {
+	k, err := keysOf("", "resource")
+	require.NoError(t, err)
+	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence"}, k)
+}
+
+func TestNoNamesFenceKeyIsAnotherNamesLockKey(t *testing.T) {
+	names := []string{"a", "a:fence", "{a}", "{quorate:a}", "{a}:f", "x{a}", "x{a}:fence:", "fence"}
+	locks := map[string]bool{}
+	for _, name := range names {
+		k, err := keysOf(DefaultKeyPrefix, name)
+		require.NoError(t, err, name)
+		locks[k.lock] = true
+	}
+	for _, name := range names {
+		k, _ := keysOf(DefaultKeyPrefix, name)
+		require.False(t, locks[k.fence], name)
+	}
+}
+
+// slotText is what Redis Cluster hashes of a key, written from its specification.
+func slotText(key string) string {
+	s := strings.IndexByte(key, '{')
+	if s < 0 {
+		return key
+	}
+	e := strings.IndexByte(key[s+1:], '}')
+	if e <= 0 {
+		return key
+	}
+	return key[s+1 : s+1+e]
+}
