@@ -52,6 +52,10 @@ func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto
 	if ls.autoExtend == extensionUnset {
 		ls.autoExtend = auto
 	}
+	if !l.enter() {
+		return nil, l.errClosed("acquire", name)
+	}
+	defer l.calls.Done()
 	ctx, span := l.telemetry.start(ctx, "acquire", name)
 	c := &campaign{locker: l, name: name, keys: k, settings: ls, wait: wait, began: l.settings.clock.Elapsed()}
 	defer func() {

@@ -68,3 +68,27 @@ func TestReleasesThatWereQueuedGoOutBeforeCloseReturns(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+func TestAnAcquireThatCloseInterruptsLeavesNoKey(t *testing.T) {
+	for after := time.Duration(0); after < 6*time.Millisecond; after += 500 * time.Microsecond {
+		bubble(t, 3, func(t *testing.T, w *world) {
+			a := w.locker("a")
+			require.NoError(t, w.acquire(a, "warm-up").Release(t.Context()))
+			for i := range 3 {
+				w.fleet.Delay(i, time.Duration(2*i+1)*time.Millisecond)
+			}
+			synctest.Wait()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				lease, err := a.Acquire(t.Context(), "sku:42")
+				if err == nil {
+					_ = lease.Release(t.Context())
+				}
+			})
+			time.Sleep(after)
+			require.NoError(t, a.Close())
+			wg.Wait()
+			require.Zero(t, w.lockedOn("sku:42"), "closed after %v", after)
+		})
+	}
+}

@@ -21,6 +21,7 @@ type Locker struct {
 	watches   *watches
 	life      context.Context // ends with Close
 	endLife   context.CancelFunc
+	calls     sync.WaitGroup // Acquires under way; Close lets them withdraw what they have
 	// background are calls into clients that outlive the caller who asked for them.
 	background sync.WaitGroup
 
@@ -158,6 +159,7 @@ func (l *Locker) Close() error {
 	for _, lease := range leases {
 		lease.finish(ErrClosed, nil)
 	}
+	l.calls.Wait()
 	l.watches.close() // its wake-ups need the lanes
 	l.fleet.close()
 	l.background.Wait()
@@ -168,6 +170,17 @@ func (l *Locker) Close() error {
 
 func (l *Locker) errClosed(op, name string) error {
 	return fmt.Errorf("redlock: %s %q: %w", op, name, ErrClosed)
+}
+
+// enter begins a call that Close has to wait for.
+func (l *Locker) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.calls.Add(1)
+	return true
 }
 
 // hold takes note of a lease that was won.

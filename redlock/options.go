@@ -16,7 +16,7 @@ import (
 const (
 	DefaultTTL           = 8 * time.Second
 	DefaultMaxTTL        = 10 * time.Second
-	DefaultNodeTimeout   = 250 * time.Millisecond
+	DefaultNodeTimeout   = 500 * time.Millisecond
 	DefaultFenceTTL      = 24 * time.Hour
 	DefaultMaxExtensions = 1000
 	DefaultKeyPrefix     = "quorate:"
@@ -125,7 +125,7 @@ func WithMaxTTL(d time.Duration) Option {
 	return option(func(s *settings) { s.maxTTL = d })
 }
 
-// WithNodeTimeout sets how long a node may take to answer before it is suspect. Default 250 ms,
+// WithNodeTimeout sets how long a node may take to answer before it is suspect. Default 500 ms,
 // or a quarter of the TTL if that is less. It does not slow anything down while a quorum answers.
 func WithNodeTimeout(d time.Duration) Option {
 	return option(func(s *settings) { s.nodeTimeout = d })
