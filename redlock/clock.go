@@ -3,7 +3,8 @@ package redlock
 import "time"
 
 // A Clock tells the two kinds of time that a Locker needs. The default is the system's. Another
-// one serves tests: package redlocktest has some.
+// one serves tests: in a testing/synctest bubble use that of package redlocktest, because what
+// the system says of the time asleep is real even there.
 type Clock interface {
 	// Now is the wall clock. It proposes tokens and is shown to people; nothing depends on it
 	// being right.

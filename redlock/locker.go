@@ -128,8 +128,8 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	}()
 	err = fn(lease.Context(), lease)
 	loss := lease.Err()
-	if errors.Is(loss, ErrReleased) || errors.Is(err, loss) {
-		return err // fn ended the lease itself, or tells of its end
+	if loss == nil || errors.Is(loss, ErrReleased) || errors.Is(err, loss) {
+		return err // it lasted, fn ended it itself, or fn tells of its end
 	}
 	return errors.Join(err, loss)
 }

@@ -8,8 +8,12 @@ import (
 // MaxNameLength is the longest name of a lease, in bytes.
 const MaxNameLength = 512
 
-// fenceSuffix marks the fence key of a name.
-const fenceSuffix = ":fence"
+// What marks the fence key of a name. Names with a hash tag of their own have another ending, so
+// that "a" and "{a}" do not share a fence where the prefix is empty.
+const (
+	fenceSuffix       = ":fence"
+	taggedFenceSuffix = ":fence:tagged"
+)
 
 // keys are the two keys of one name on every node. They share a hash slot.
 type keys struct {
@@ -29,11 +33,11 @@ func keysOf(prefix, name string) (keys, error) {
 	}
 	lock := prefix + name
 	if hasHashTag(lock) {
-		if strings.HasSuffix(lock, fenceSuffix) {
-			return keys{}, fmt.Errorf("%w: %q ends in %q behind a hash tag, which is kept for fence keys",
-				ErrInvalidName, name, fenceSuffix)
+		if strings.HasSuffix(lock, fenceSuffix) || strings.HasSuffix(lock, taggedFenceSuffix) {
+			return keys{}, fmt.Errorf("%w: %q ends, behind a hash tag, in %q or %q, which are kept for fence keys",
+				ErrInvalidName, name, fenceSuffix, taggedFenceSuffix)
 		}
-		return keys{lock: lock, fence: lock + fenceSuffix}, nil
+		return keys{lock: lock, fence: lock + taggedFenceSuffix}, nil
 	}
 	if strings.Contains(lock, "}") {
 		return keys{}, fmt.Errorf("%w: %q has a '}' without a hash tag {…} before it, so its two keys could not share a hash slot",

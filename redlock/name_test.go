@@ -20,7 +20,7 @@ func TestTheKeysOfANameShareAHashSlot(t *testing.T) {
 }
 
 func TestNamesWhoseKeysCouldNotShareASlotAreRefused(t *testing.T) {
-	for _, name := range []string{"", "a}b", "a{}b", "}{", strings.Repeat("x", MaxNameLength+1), "{a}x:fence"} {
+	for _, name := range []string{"", "a}b", "a{}b", "}{", strings.Repeat("x", MaxNameLength+1), "{a}x:fence", "{a}:fence:tagged"} {
 		_, err := keysOf("", name)
 		require.ErrorIs(t, err, ErrInvalidName, "%q", name)
 	}
@@ -32,17 +32,18 @@ func TestTheBareNameIsTheLockKeyWithoutAPrefix(t *testing.T) {
 	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence"}, k)
 }
 
-func TestNoNamesFenceKeyIsAnotherNamesLockKey(t *testing.T) {
+func TestNoTwoNamesShareAKey(t *testing.T) {
 	names := []string{"a", "a:fence", "{a}", "{quorate:a}", "{a}:f", "x{a}", "x{a}:fence:", "fence"}
-	locks := map[string]bool{}
-	for _, name := range names {
-		k, err := keysOf(DefaultKeyPrefix, name)
-		require.NoError(t, err, name)
-		locks[k.lock] = true
-	}
-	for _, name := range names {
-		k, _ := keysOf(DefaultKeyPrefix, name)
-		require.False(t, locks[k.fence], name)
+	for _, prefix := range []string{"", DefaultKeyPrefix} {
+		used := map[string]string{}
+		for _, name := range names {
+			k, err := keysOf(prefix, name)
+			require.NoError(t, err, name)
+			for _, key := range []string{k.lock, k.fence} {
+				require.Empty(t, used[key], "%q of %q", key, name)
+				used[key] = name
+			}
+		}
 	}
 }
 

@@ -8,8 +8,10 @@
 //	func TestOneNodeMayHang(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			fleet := redlocktest.Start(t, 3)
+//			locker, err := redlock.New(fleet.Clients(), redlock.WithClock(redlocktest.NewClock()))
+//			…
 //			fleet.Hang(0)
-//			use(fleet.Clients()) // works as before
+//			use(locker)           // works as before
 //			time.Sleep(time.Hour) // takes no time
 //		})
 //	}
@@ -58,6 +60,9 @@
 // for all commands that arrive together, when they arrive, or are taken up after
 // a hang. So a key never lives longer by the node's clock than its TTL, and ends
 // to the nanosecond, where Redis gives it up to a millisecond more.
+//
+// A client machine's own clock is a [Clock], for redlock.WithClock. Give a locker one in every
+// bubble: the system's clock counts the time that the machine slept, which is real even there.
 //
 // # What is not modelled
 //

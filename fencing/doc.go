@@ -1,0 +1,82 @@
+// Package fencing guards updates of a resource that many replicas change: one at a time by a
+// lease, and safely by a gate at the resource that refuses the write of a holder who comes late.
+// It does **not** make arbitrary code safe: only writes that go through the gate, with the
+// token, are.
+//
+//	gate, err := fencing.NewRedisGate(store)
+//	guard, err := fencing.NewGuard(locker, gate)
+//	err = guard.Do(ctx, "sku:42", func(ctx context.Context, token redlock.Token) error {
+//		_, err := gate.IncrBy(ctx, "sku:42", token, "stock:{sku:42}", -1, 0)
+//		return err
+//	})
+//
+// # The paused holder
+//
+// A lease ends by time, and a process cannot know that it will not be paused (by a garbage
+// collector, a hypervisor, a swapping disk) between its last look at the clock and its write:
+//
+//	A acquires sku:42, token 33      reads 10 units
+//	A is paused                      …                         the lease runs out
+//	B acquires sku:42, token 34      reads 10, writes 9        the gate has seen 34
+//	A goes on                        writes 9 with token 33    33 < 34: ErrStaleToken
+//
+// Without the gate A's write lands, two units are sold and one is gone. No TTL is long enough,
+// and no check before the write is close enough; so the check is one step with the write.
+//
+// # What is guaranteed
+//
+//   - No write through the gate with a token lower than one it has admitted for the resource.
+//     So writes happen in the order of the leases, whoever wakes up when.
+//   - Check and write are atomic: a refused token has written nothing.
+//   - In [Guard.Do] the token is admitted before the function starts, so what the function reads
+//     is final as far as older holders go. Reads need no gate.
+//   - One function at a time for each resource, while leases are valid. That saves work and
+//     waiting; soundness does not depend on it.
+//
+// # What is not
+//
+//   - A write that does not go through the gate, or goes to another resource's data. The gate
+//     knows the name of the resource and the token, not what belongs to it.
+//   - Effects that cannot be refused: mail that was sent, a card that was charged. Do them
+//     after the write was admitted, or give them the token as an idempotency key.
+//   - Order between writes with one token: that is the holder's own affair.
+//   - That an error means that nothing was written. Only ErrStaleToken, ErrBelowFloor and errors
+//     about arguments do; a connection that breaks may have carried the write.
+//
+// # Failures
+//
+//	what fails                              what happens
+//	holder paused past its TTL              next holder goes on after at most the TTL; late writes: ErrStaleToken
+//	holder killed                           the same, without the late writes
+//	lease lost while fn runs                fn's context ends; its writes pass until the next holder is admitted
+//	fn ignores its context                  WithHoldLimit, and what validity was left: then the next holder
+//	lock nodes lose all fences              tokens start from the clock again; those of a clock that is behind
+//	                                        are refused, Do returns ErrStaleToken without running fn
+//	store unreachable                       Do returns the client's error without running fn; nothing is written
+//	store loses its last writes (failover)  fence and data go back together; a holder from before the loss may be
+//	                                        admitted until a newer one comes
+//	store evicts keys                       a lost fence admits anyone: maxmemory-policy must be noeviction or volatile-*
+//	                                        (fences have no TTL unless WithFenceTTL gives one)
+//	fence is overwritten with something     ErrDamagedFence: nothing is admitted until it is deleted
+//
+// # Gates
+//
+// A [Gate] is anything that remembers the highest token of a resource. [RedisGate] is the one
+// for data in Redis, with its own writes and with [RedisGate.Run] for a script of yours, whose
+// body is put behind the check:
+//
+//	do … the check, which ends the script with an error if the token is stale … end <body>
+//
+// KEYS and ARGV in the body are the caller's alone, and line numbers are the body's. The fence
+// is one key for each resource, which holds the highest token in decimal. In a cluster it shares
+// the hash slot of the keys that have the resource as hash tag: resource sku:42, data
+// stock:{sku:42}.
+//
+// # Telemetry
+//
+// A span fencing.guard for each Do, from the waiting to the release, with quorate.name,
+// quorate.token and quorate.outcome, linked to the span redlock.acquire of the lease that covers
+// it. Counters: quorate.fencing.guards by quorate.outcome (ok, error, panic, stale_token,
+// wait_limit, hold_limit, below_floor, and the conditions of redlock) and quorate.fencing.stale
+// by quorate.gate, which counts what a gate has refused, in Do or outside of it.
+package fencing

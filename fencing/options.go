@@ -1,0 +1,156 @@
+package fencing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quorate/quorate/redlock"
+)
+
+// Defaults and limits.
+const (
+	DefaultHoldLimit = time.Minute
+	DefaultKeyPrefix = "quorate:gate:"
+
+	// MinFenceTTL is the shortest TTL of a fence at a gate.
+	MinFenceTTL = time.Minute
+)
+
+// A GuardOption is a setting of a Guard.
+type GuardOption interface{ applyGuard(*guardSettings) }
+
+// A RedisOption is a setting of a RedisGate.
+type RedisOption interface{ applyRedis(*redisSettings) }
+
+// An Option is a setting of both.
+type Option interface {
+	GuardOption
+	RedisOption
+}
+
+type guardSettings struct {
+	waitLimit time.Duration
+	holdLimit time.Duration
+	lease     []redlock.LeaseOption
+	tracers   trace.TracerProvider
+	meters    metric.MeterProvider
+}
+
+type redisSettings struct {
+	fenceTTL  time.Duration
+	keyPrefix string
+	meters    metric.MeterProvider
+}
+
+type guardOption func(*guardSettings)
+
+func (o guardOption) applyGuard(s *guardSettings) { o(s) }
+
+type redisOption func(*redisSettings)
+
+func (o redisOption) applyRedis(s *redisSettings) { o(s) }
+
+type meterOption struct{ meters metric.MeterProvider }
+
+func (o meterOption) applyGuard(s *guardSettings) { s.meters = o.meters }
+func (o meterOption) applyRedis(s *redisSettings) { s.meters = o.meters }
+
+// WithWaitLimit bounds how long Do waits for a resource; then it returns ErrWaitLimit. Default
+// 0: as long as its context lasts.
+func WithWaitLimit(d time.Duration) GuardOption {
+	return guardOption(func(s *guardSettings) { s.waitLimit = d })
+}
+
+// WithHoldLimit bounds how long the function may take, admission included. At the limit its
+// context ends, with a cause that wraps ErrHoldLimit. It is covered for as long as the lease was
+// valid at that moment, to wind down; then the lease is released, whether or not the function
+// has returned, and the next holder's token shuts it out at the gate.
+//
+// Default one minute. With 0 only redlock.WithMaxExtensions bounds it.
+func WithHoldLimit(d time.Duration) GuardOption {
+	return guardOption(func(s *guardSettings) { s.holdLimit = d })
+}
+
+// WithLease sets options of the leases that a guard acquires, such as redlock.WithTTL. Default:
+// those of the Locker, and automatic extension.
+func WithLease(opts ...redlock.LeaseOption) GuardOption {
+	return guardOption(func(s *guardSettings) { s.lease = append(s.lease, opts...) })
+}
+
+// WithFenceTTL sets how long the fence of a resource outlives the last token that was admitted;
+// at least MinFenceTTL. A holder that is paused for longer than this finds no fence, and is
+// admitted: choose a time in which such a process is surely gone, a day or more.
+//
+// Default 0: fences stay, about a hundred bytes for each resource, as long as the data.
+func WithFenceTTL(d time.Duration) RedisOption {
+	return redisOption(func(s *redisSettings) { s.fenceTTL = d })
+}
+
+// WithKeyPrefix sets what stands before a resource in the key of its fence; it must have no
+// braces. Default "quorate:gate:". All that write to the same data must use the same.
+func WithKeyPrefix(prefix string) RedisOption {
+	return redisOption(func(s *redisSettings) { s.keyPrefix = prefix })
+}
+
+// WithTracerProvider sets where spans go. Default: the global one.
+func WithTracerProvider(p trace.TracerProvider) GuardOption {
+	return guardOption(func(s *guardSettings) { s.tracers = p })
+}
+
+// WithMeterProvider sets where metrics go. Default: the global one.
+func WithMeterProvider(p metric.MeterProvider) Option { return meterOption{p} }
+
+func newGuardSettings(opts []GuardOption) (guardSettings, error) {
+	s := guardSettings{holdLimit: DefaultHoldLimit}
+	for _, o := range opts {
+		if o == nil {
+			return s, fmt.Errorf("fencing: %w: a nil GuardOption", redlock.ErrInvalidOption)
+		}
+		o.applyGuard(&s)
+	}
+	if s.tracers == nil {
+		s.tracers = otel.GetTracerProvider()
+	}
+	if s.meters == nil {
+		s.meters = otel.GetMeterProvider()
+	}
+	switch {
+	case s.waitLimit < 0:
+		return s, fmt.Errorf("fencing: %w: wait limit %v is negative; 0 sets none", redlock.ErrInvalidOption, s.waitLimit)
+	case s.holdLimit < 0:
+		return s, fmt.Errorf("fencing: %w: hold limit %v is negative; 0 sets none", redlock.ErrInvalidOption, s.holdLimit)
+	}
+	for _, o := range s.lease {
+		if o == nil {
+			return s, fmt.Errorf("fencing: %w: a nil LeaseOption", redlock.ErrInvalidOption)
+		}
+	}
+	return s, nil
+}
+
+func newRedisSettings(opts []RedisOption) (redisSettings, error) {
+	s := redisSettings{keyPrefix: DefaultKeyPrefix}
+	for _, o := range opts {
+		if o == nil {
+			return s, fmt.Errorf("fencing: %w: a nil RedisOption", redlock.ErrInvalidOption)
+		}
+		o.applyRedis(&s)
+	}
+	if s.meters == nil {
+		s.meters = otel.GetMeterProvider()
+	}
+	switch {
+	case s.fenceTTL != 0 && s.fenceTTL < MinFenceTTL:
+		return s, fmt.Errorf("fencing: %w: fence TTL %v is below %v; a fence must outlive every paused holder, 0 keeps it", redlock.ErrInvalidOption, s.fenceTTL, MinFenceTTL)
+	case s.keyPrefix == "":
+		return s, fmt.Errorf("fencing: %w: the key prefix is empty, so that fences could be data", redlock.ErrInvalidOption)
+	case strings.ContainsAny(s.keyPrefix, "{}"):
+		return s, fmt.Errorf("fencing: %w: key prefix %q has a brace, which would decide the hash slot", redlock.ErrInvalidOption, s.keyPrefix)
+	}
+	return s, nil
+}
