@@ -39,23 +39,37 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...LeaseOptio
 	return l.acquire(ctx, context.WithoutCancel(ctx), name, false, extensionOff, opts)
 }
 
-// acquire waits under ctx and gives the lease a context made from base.
-func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto extension, opts []LeaseOption) (lease *Lease, err error) {
+// Validate checks a name and the settings of a lease as Acquire would, and asks no node: for
+// constructors that acquire later. The errors are ErrInvalidName, ErrInvalidOption, ErrTTLTooLong
+// and ErrTTLTooShort.
+func (l *Locker) Validate(name string, opts ...LeaseOption) error {
+	_, _, err := l.validate(name, opts)
+	return err
+}
+
+func (l *Locker) validate(name string, opts []LeaseOption) (keys, leaseSettings, error) {
 	k, err := keysOf(l.settings.keyPrefix, name)
 	if err != nil {
-		return nil, fmt.Errorf("redlock: acquire: %w", err)
+		return keys{}, leaseSettings{}, fmt.Errorf("redlock: %w", err)
 	}
 	ls, err := l.settings.lease.with(opts, l.settings.maxTTL)
+	return k, ls, err
+}
+
+// acquire waits under ctx and gives the lease a context made from base.
+func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto extension, opts []LeaseOption) (lease *Lease, err error) {
+	k, ls, err := l.validate(name, opts)
 	if err != nil {
 		return nil, err
 	}
 	if ls.autoExtend == extensionUnset {
 		ls.autoExtend = auto
 	}
-	if !l.enter() {
-		return nil, l.errClosed("acquire", name)
+	ctx, end, err := l.begin(ctx, "acquire", name)
+	if err != nil {
+		return nil, err
 	}
-	defer l.calls.Done()
+	defer end()
 	ctx, span := l.telemetry.start(ctx, "acquire", name)
 	c := &campaign{locker: l, name: name, keys: k, settings: ls, wait: wait, began: l.settings.clock.Elapsed()}
 	defer func() {
@@ -100,22 +114,22 @@ type grant struct {
 // run waits for the turn in this process and then for the nodes.
 func (c *campaign) run(ctx context.Context) (*grant, error) {
 	l := c.locker
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(l.life, func() { cancel(ErrClosed) })
-	defer stop()
 	if err := context.Cause(ctx); err != nil {
 		return nil, c.giveUp(err)
 	}
+	need := quorum.Size(len(l.fleet.nodes))
 	if err := l.fleet.ready(ctx); err != nil {
+		if ctx.Err() != nil {
+			c.last = &QuorumError{Op: "acquire", Name: c.name, Err: ErrNoQuorum, Quorum: need}
+		}
 		return nil, c.giveUp(err)
 	}
 	var err error
 	if c.turn, err = l.queues.enter(ctx, c.keys.lock, c.wait); err != nil {
-		return nil, c.giveUp(err)
+		return nil, c.giveUp(fmt.Errorf("%w; others in this process were ahead in the line", err))
 	}
 	if c.turn == nil {
-		return nil, &QuorumError{Op: "acquire", Name: c.name, Err: ErrTaken, Holder: "another caller in this process", Quorum: quorum.Size(len(l.fleet.nodes))}
+		return nil, &QuorumError{Op: "acquire", Name: c.name, Err: ErrTaken, Holder: "another caller in this process", Quorum: need}
 	}
 	won, err := c.campaign(ctx)
 	if err != nil {
@@ -131,7 +145,7 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 	net := newBackoff(10*time.Millisecond, c.settings.ttl/2)
 	if q.streak >= maxStreak && q.wanted.Load() {
 		q.streak = 0
-		if err := c.sleep(ctx, jitter(giveWay), nil); err != nil {
+		if _, err := c.sleep(ctx, giveWay+jitter(giveWay), nil); err != nil {
 			return nil, c.giveUp(err)
 		}
 	}
@@ -159,8 +173,12 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 		if q.watched == nil {
 			q.watched = c.locker.watches.open(c.keys.lock)
 		}
-		if err := c.sleep(ctx, c.delay(lost, net), q.watched.C); err != nil {
+		woken, err := c.sleep(ctx, c.delay(lost, net), q.watched.C)
+		if err != nil {
 			return nil, c.giveUp(err)
+		}
+		if woken {
+			net.Reset() // the name was free a moment ago: who loses the race asks again soon
 		}
 		if err := c.locker.fleet.sameServer(); err != nil {
 			return nil, err
@@ -179,16 +197,18 @@ func (c *campaign) delay(lost *QuorumError, net *backoff.ExponentialBackOff) tim
 	return d
 }
 
-func (c *campaign) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+// sleep waits for a time or for a wake-up, and tells which.
+func (c *campaign) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) (woken bool, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return false, nil
 	case <-wake:
+		return true, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	return nil
 }
 
 // jitter is a random time up to d.
@@ -252,6 +272,9 @@ func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r 
 	l := c.locker
 	end := start + quorum.Validity(c.settings.ttl, 0)
 	err := ctx.Err()
+	if err == nil {
+		err = l.fleet.sameServer()
+	}
 	var agreed bool
 	g.state, agreed = r.state()
 	if err == nil && !agreed {
@@ -291,6 +314,6 @@ func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, err
 
 // withdraw releases an acquisition that came to nothing, without waiting.
 func (l *Locker) withdraw(c *campaign, g *grant) {
-	e := ending{owner: g.owner, number: g.token, ttl: c.settings.ttl, skip: g.skip}
+	e := ending{owner: g.owner, number: g.token, skip: g.skip}
 	l.fleet.ask(releaseOp(c.keys, e, &l.settings), nil, nil)
 }

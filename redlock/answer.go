@@ -73,14 +73,19 @@ func parseReply(s *script, reply any) (answer, error) {
 	case s == releaseScript && len(fields) == 2:
 		woken, _ := fields[1].(int64)
 		return answer{verdict: accepted, woken: int(woken)}, nil
-	case code == 1 && s == acquireScript && len(fields) == 2:
-		text, _ := fields[1].(string)
-		state, err := parseVersion(text)
-		return answer{verdict: accepted, state: state}, err
-	case code == 1:
+	case s == saveScript && code == 1:
 		return answer{verdict: accepted}, nil
-	case code == 2:
-		return answer{verdict: healed}, nil
+	case code == 1 && len(fields) == 2, code == 2 && len(fields) == 2:
+		text, _ := fields[1].(string)
+		if s == extendScript && text != "" {
+			text += " " // the version only
+		}
+		state, err := parseVersion(text)
+		verdict := accepted
+		if code == 2 {
+			verdict = healed
+		}
+		return answer{verdict: verdict, state: state}, err
 	case code == 0 && len(fields) == 3:
 		holder, _ := fields[1].(string)
 		return answer{verdict: taken, holder: holder, left: millis(fields[2])}, nil

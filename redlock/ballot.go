@@ -99,12 +99,9 @@ func (r *result) failure(op, name string, nodes []*node) *QuorumError {
 	need := quorum.Size(len(r.answers))
 	e := &QuorumError{Op: op, Name: name, Votes: r.votes, Quorum: need}
 	var free []time.Duration // for each node that says no, when it may say yes, if that is known
-	quarantined, reached := 0, 0
+	quarantined := 0
 	for i := range r.answers {
 		a := &r.answers[i]
-		if a.verdict != silent && a.verdict != failed {
-			reached++
-		}
 		if err := a.refusal(); err != nil {
 			e.Nodes = append(e.Nodes, &NodeError{Node: nodes[i].name, Err: err})
 		}
@@ -121,22 +118,28 @@ func (r *result) failure(op, name string, nodes []*node) *QuorumError {
 			}
 		}
 	}
-	refused := r.count(taken) + r.count(stale)
-	switch {
-	case r.votes+quarantined >= need:
-		e.Err = ErrQuarantined
-	case op == "acquire" && reached >= need:
-		e.Err = ErrTaken
-	case op == "extend" && refused > len(r.answers)-need:
-		e.Err = ErrLeaseLost
-	case op == "save" && refused > len(r.answers)-need:
-		e.Err = ErrStaleToken
-	default:
-		e.Err = ErrNoQuorum
-	}
+	e.Err = r.reason(op, quarantined)
 	slices.Sort(free)
 	if missing := need - r.votes; missing > 0 && missing <= len(free) {
 		e.Wait = free[missing-1]
 	}
 	return e
+}
+
+// reason names the condition that kept a step from its quorum: the one without which the step
+// could have found it.
+func (r *result) reason(op string, quarantined int) error {
+	spare := len(r.answers) - quorum.Size(len(r.answers)) // nodes that a step can do without
+	refused, out := r.count(taken)+r.count(stale), r.count(failed)
+	switch {
+	case op == "extend" && refused > spare:
+		return ErrLeaseLost
+	case op == "save" && refused > spare:
+		return ErrStaleToken
+	case op == "acquire" && refused > 0 && out+quarantined <= spare:
+		return ErrTaken
+	case quarantined > 0 && out <= spare:
+		return ErrQuarantined
+	}
+	return ErrNoQuorum
 }

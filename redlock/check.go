@@ -29,9 +29,11 @@ type NodeReport struct {
 // error: an evicting maxmemory-policy, connected replicas, a clock that is off by more than the
 // drift of the TTL, a node that refuses INFO.
 func (l *Locker) Check(ctx context.Context) ([]NodeReport, error) {
-	if err := l.life.Err(); err != nil {
-		return nil, l.errClosed("check", "fleet")
+	ctx, end, err := l.begin(ctx, "check", "fleet")
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	ready := l.fleet.ready(ctx)
 	reports := make([]NodeReport, len(l.fleet.nodes))
 	done := make(chan int, len(reports))

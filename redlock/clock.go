@@ -1,6 +1,9 @@
 package redlock
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // A Clock tells the two kinds of time that a Locker needs. The default is the system's. Another
 // one serves tests: in a testing/synctest bubble use that of package redlocktest, because what
@@ -16,22 +19,31 @@ type Clock interface {
 
 // systemClock is the machine's clock.
 //
-// Go's monotonic clock stands still while a machine sleeps, and a lease does not. So elapsed
-// time is the largest of what the monotonic clock says and what a clock that counts sleep says:
-// CLOCK_BOOTTIME on Linux, the wall clock elsewhere. There, a wall clock that is set forward
-// can end a lease early, which is the safe side.
+// Go's monotonic clock stands still while a machine sleeps, and a lease does not. So time has
+// passed between two readings if either the monotonic clock says so, or a clock that counts
+// sleep: CLOCK_BOOTTIME on Linux, the wall clock elsewhere. There, a wall clock that is set
+// forward ends leases early, which is the safe side, and one that is set back changes nothing.
 type systemClock struct {
 	origin time.Time
-	awake  time.Duration // sleepClock at the origin
+	asleep func() time.Duration // a clock that counts sleep
+
+	mu      sync.Mutex
+	elapsed time.Duration
+	mono    time.Duration // at the last reading
+	counted time.Duration // by asleep, at the last reading
 }
 
 func newSystemClock() *systemClock {
-	origin := time.Now()
-	return &systemClock{origin: origin, awake: sleepClock()}
+	return &systemClock{origin: time.Now(), asleep: sleepClock, counted: sleepClock()}
 }
 
 func (c *systemClock) Now() time.Time { return time.Now() }
 
 func (c *systemClock) Elapsed() time.Duration {
-	return max(time.Since(c.origin), sleepClock()-c.awake)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mono, counted := time.Since(c.origin), c.asleep()
+	c.elapsed += max(mono-c.mono, counted-c.counted)
+	c.mono, c.counted = mono, counted
+	return c.elapsed
 }

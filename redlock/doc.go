@@ -60,6 +60,9 @@
 // acquire that was delayed in the network cannot bring back a lease that is over. A long lease
 // may raise the fence above its own token (Status.Token shows the fence).
 //
+// Where nodes lose their memory, the fences go with it, and the clocks are what is left: tokens
+// then grow as long as the wall clocks of the clients differ by less than the maximum TTL.
+//
 // # State
 //
 // A lease carries a small value from holder to holder (State, Save): the next holder is given

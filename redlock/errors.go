@@ -136,11 +136,8 @@ type AcquireError struct {
 
 func (e *AcquireError) Error() string {
 	s := fmt.Sprintf("redlock: acquire %q: gave up after %d attempts in %v: %v", e.Name, e.Attempts, e.Waited.Round(time.Millisecond), e.Err)
-	switch {
-	case e.Last != nil:
-		return s + "; last attempt: " + strings.TrimPrefix(e.Last.Error(), "redlock: ")
-	case e.Attempts == 0:
-		return s + "; others in this process were ahead in the queue"
+	if e.Last != nil {
+		s += "; last: " + strings.TrimPrefix(e.Last.Error(), "redlock: ")
 	}
 	return s
 }

@@ -74,7 +74,9 @@ func TestBadNamesAndLeaseSettingsAreRefusedBeforeAnyNodeIsAsked(t *testing.T) {
 			_, err := a.Acquire(t.Context(), c.resource, opts...)
 			require.ErrorIs(t, err, c.err, c.name)
 			require.ErrorContains(t, err, c.says, c.name)
+			require.ErrorIs(t, a.Validate(c.resource, opts...), c.err, c.name)
 		}
+		require.NoError(t, a.Validate("x", redlock.WithTTL(time.Second)))
 		_, err := a.Acquire(t.Context(), "x", nil)
 		require.ErrorIs(t, err, redlock.ErrInvalidOption)
 		_, err = a.Inspect(t.Context(), "")

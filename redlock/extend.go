@@ -112,6 +112,10 @@ func (l *Lease) extend(ctx context.Context, done func(error)) {
 		finished(over)
 		return
 	case l.extensions >= l.settings.maxExtensions:
+		if done == nil { // one by hand was faster
+			l.extending = false
+			l.arm(locker.settings.clock.Elapsed())
+		}
 		l.mu.Unlock()
 		finished(&LeaseError{Name: l.name, Token: l.token, Err: ErrExtensionLimit})
 		return
@@ -174,18 +178,20 @@ func (l *Lease) heal(node int, a *answer) {
 		l.mu.Lock()
 		l.refused = max(l.refused, a.fence)
 		l.mu.Unlock()
-	case healed:
+	case accepted, healed:
 		l.mu.Lock()
 		v := l.state
 		l.mu.Unlock()
-		if v.token == 0 {
+		if !a.state.before(v) {
 			return
 		}
+		// The node has forgotten the state. It is put back, if it is of a holder before as this
+		// one's; if that fails, the next extension shows it.
 		if v.token != l.token {
-			v = version{token: l.token, value: v.value} // of a holder before, as this one's
+			v = version{token: l.token, value: v.value}
 		}
 		o := saveOp(l.keys, l.owner, v, &l.locker.settings)(node)
-		o.done = func(answer) {} // the next extension that heals tries again
+		o.done = func(answer) {}
 		l.locker.fleet.lanes[node].submit(o)
 	}
 }

@@ -116,7 +116,10 @@ func (f *fleet) ask(step func(node int) *op, each func(node int, a *answer), dec
 func (f *fleet) close() {
 	started := true
 	f.start.Do(func() { started = false })
-	if !started {
+	if !started { // nobody waits for what will never be known
+		for _, l := range f.lanes {
+			l.shut()
+		}
 		return
 	}
 	var wg sync.WaitGroup

@@ -26,6 +26,8 @@ type nodeInfo struct {
 	clock            time.Time // zero if it does not tell
 }
 
+func (i nodeInfo) isReplica() bool { return i.role != "" && i.role != "master" }
+
 // readInfo asks a server who it is, in one round trip.
 func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, error) {
 	pipe := client.Pipeline()

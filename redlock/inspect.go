@@ -43,9 +43,11 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return status, fmt.Errorf("redlock: inspect: %w", err)
 	}
-	if l.life.Err() != nil {
-		return status, l.errClosed("inspect", name)
+	ctx, end, err := l.begin(ctx, "inspect", name)
+	if err != nil {
+		return status, err
 	}
+	defer end()
 	if err := l.fleet.ready(ctx); err != nil {
 		return status, fmt.Errorf("redlock: inspect %q: %w", name, err)
 	}

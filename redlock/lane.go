@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,10 +25,7 @@ type op struct {
 	script *script
 	keys   []string
 	args   []any
-	// owed, for a release: until when the node must still be told if it cannot be reached now.
-	// After that its key has run out.
-	owed time.Duration
-	done func(answer) // called once
+	done   func(answer) // called once
 
 	settled bool // guarded by the lane
 }
@@ -42,7 +38,8 @@ func (o *op) isRelease() bool { return o.script == releaseScript }
 //
 // A node that does not answer within the node timeout is suspect: everything that waits for it
 // fails at once, and so does what comes after, until it answers a probe. Releases are kept,
-// because a key that is not deleted keeps others out for its whole TTL.
+// because a key that is not deleted keeps others out for its whole TTL; also those whose TTL has
+// long passed, because a node that hung may run the acquire only when it wakes.
 //
 //	         answers late or not at all
 //	serving ────────────────────────────▶ suspect ──┐ probe, with backoff
@@ -107,9 +104,9 @@ func (l *lane) submit(o *op) {
 	l.nudge()
 }
 
-// owe keeps a release for when the node is back.
+// owe keeps a release for when the node is back. Guarded by mu.
 func (l *lane) owe(o *op) {
-	if len(l.owed) < maxQueue && o.owed > l.fleet.clock.Elapsed() {
+	if len(l.owed) < maxQueue {
 		l.owed = append(l.owed, o)
 	}
 }
@@ -175,11 +172,9 @@ func (l *lane) pause(d time.Duration) bool {
 
 // probe asks a node that was never asked, or did not answer, who it is.
 func (l *lane) probe(timeout time.Duration) {
-	ctx, cancel := context.WithCancelCause(l.ctx)
-	defer cancel(nil)
-	late := time.AfterFunc(timeout, func() { l.distrust(ErrNodeTimeout); cancel(ErrNodeTimeout) })
+	ctx, answered := l.limit(timeout)
 	err := l.node.probe(ctx)
-	late.Stop()
+	answered()
 	if err != nil {
 		l.distrust(err)
 		return
@@ -190,11 +185,9 @@ func (l *lane) probe(timeout time.Duration) {
 // distrust makes the node suspect and fails what waits for it.
 func (l *lane) distrust(err error) {
 	l.mu.Lock()
+	news := l.suspect == nil && !l.closed
 	if l.suspect == nil {
 		l.suspect = err
-		if !l.closed {
-			l.fleet.logger.Warn("redlock: node does not answer; going on without it", "node", l.node.name, "error", err)
-		}
 	}
 	waiting := make([]*op, 0, len(l.inFlight)+len(l.queue))
 	for _, o := range l.inFlight {
@@ -206,7 +199,9 @@ func (l *lane) distrust(err error) {
 		if o.isRelease() {
 			l.owe(o)
 		}
-		waiting = append(waiting, o)
+		if !o.settled { // one that was owed before has been answered
+			waiting = append(waiting, o)
+		}
 	}
 	l.queue = nil
 	for _, o := range waiting {
@@ -214,6 +209,9 @@ func (l *lane) distrust(err error) {
 	}
 	l.mu.Unlock()
 	l.once.Do(func() { close(l.known) })
+	if news {
+		l.fleet.logger.Warn("redlock: node does not answer; going on without it", "node", l.node.name, "error", err)
+	}
 	for _, o := range waiting {
 		o.done(answer{verdict: failed, err: err})
 	}
@@ -227,34 +225,33 @@ func (l *lane) trust() {
 		l.mu.Unlock()
 		return
 	}
-	if l.suspect != nil {
+	news := l.suspect != nil
+	l.suspect = nil
+	l.queue, l.owed = append(l.owed, l.queue...), nil
+	l.mu.Unlock()
+	if news {
 		l.fleet.logger.Info("redlock: node answers again", "node", l.node.name)
 	}
-	l.suspect = nil
-	now := l.fleet.clock.Elapsed()
-	queue := make([]*op, 0, len(l.owed)+len(l.queue))
-	for _, o := range l.owed {
-		if o.owed > now {
-			queue = append(queue, o)
-		}
-	}
-	l.queue, l.owed = append(queue, l.queue...), nil
-	l.mu.Unlock()
 }
 
 // send runs one batch and hands out its answers.
 func (l *lane) send(batch []*op) {
-	ctx, cancel := context.WithCancelCause(l.ctx)
-	defer cancel(nil)
-	// Cancelling does not free a socket that is stuck in a read (go-redis ignores it), but it
-	// keeps the client from retrying for many seconds what nobody waits for any more.
-	late := time.AfterFunc(l.fleet.nodeTimeout, func() { l.distrust(ErrNodeTimeout); cancel(ErrNodeTimeout) })
-
 	start := l.fleet.clock.Elapsed()
-	replies := l.exec(ctx, batch)
+	replies := make([]reply, len(batch))
+	ctx, answered := l.limit(l.fleet.nodeTimeout)
+	missing := l.pipeline(ctx, batch, replies, evalSHA)
+	answered()
+	if missing >= 0 {
+		// The node does not know a script. What came behind it is sent again as well, and so in
+		// its order: every script may run twice.
+		ctx, answered = l.limit(l.fleet.nodeTimeout)
+		l.pipeline(ctx, batch[missing:], replies[missing:], eval)
+		answered()
+	}
 	// Only now is it known which connection carried the answers, and so whether they count.
+	ctx, answered = l.limit(l.fleet.nodeTimeout)
 	err := l.node.check(ctx)
-	late.Stop()
+	answered()
 
 	broken := err
 	answers := make([]answer, len(batch))
@@ -283,38 +280,43 @@ type reply struct {
 	err   error
 }
 
-// exec sends a batch as one pipeline. Scripts that the node does not know are sent in full.
-func (l *lane) exec(ctx context.Context, batch []*op) []reply {
-	replies := make([]reply, len(batch))
-	missing := l.pipeline(ctx, batch, replies, nil)
-	if len(missing) > 0 {
-		l.pipeline(ctx, batch, replies, missing)
+// limit makes the context of one round trip. When its time is up the node is suspect. The
+// context ends as well: that does not free a socket that is stuck in a read, unless the client
+// has ContextTimeoutEnabled, but it keeps the client from retrying for many seconds what nobody
+// waits for any more.
+func (l *lane) limit(timeout time.Duration) (ctx context.Context, answered func()) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, ErrNodeTimeout)
+	stop := context.AfterFunc(ctx, func() { l.distrust(context.Cause(ctx)) })
+	return ctx, func() {
+		stop()
+		cancel()
 	}
-	return replies
 }
 
-// pipeline runs the ops by the scripts' names, or only those of full by the scripts' text, and
-// returns those whose script the node does not know.
-func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, full []int) (missing []int) {
+// How a pipeline names its scripts.
+const (
+	evalSHA = false
+	eval    = true
+)
+
+// pipeline runs ops in one round trip, by their scripts' names or by their text. It returns the
+// first whose script the node does not know, or -1.
+func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text bool) (missing int) {
 	pipe := l.node.client.Pipeline()
-	cmds := make([]*redis.Cmd, 0, len(batch))
-	if full == nil {
-		for _, o := range batch {
-			cmds = append(cmds, pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...))
+	cmds := make([]*redis.Cmd, len(batch))
+	for i, o := range batch {
+		if text {
+			cmds[i] = pipe.Eval(ctx, o.script.src, o.keys, o.args...)
+		} else {
+			cmds[i] = pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...)
 		}
-	}
-	for _, i := range full {
-		cmds = append(cmds, pipe.Eval(ctx, batch[i].script.src, batch[i].keys, batch[i].args...))
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	for j, cmd := range cmds {
-		i := j
-		if full != nil {
-			i = full[j]
-		}
+	missing = -1
+	for i, cmd := range cmds {
 		replies[i].value, replies[i].err = cmd.Result()
-		if full == nil && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
-			missing = append(missing, i)
+		if missing < 0 && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
+			missing = i
 		}
 	}
 	return missing
@@ -357,10 +359,19 @@ func (l *lane) settle(batch []*op, answers []answer) {
 	}
 }
 
-// isReply reports whether an error is the server's word rather than a broken connection.
+// isReply reports whether an error is the server's word on the command, rather than a broken
+// connection or a server that cannot answer at all just now.
 func isReply(err error) bool {
 	var reply redis.Error
-	return errors.As(err, &reply) && !strings.HasPrefix(reply.Error(), "LOADING")
+	if !errors.As(err, &reply) {
+		return false
+	}
+	for _, not := range []string{"LOADING", "BUSY", "MASTERDOWN"} {
+		if redis.HasErrorPrefix(err, not) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *lane) isKnown() bool {
@@ -396,6 +407,14 @@ func (l *lane) close(grace time.Duration) {
 	l.stop()
 	l.distrust(ErrClosed)
 	<-l.ended
+}
+
+// shut closes a lane that was never started.
+func (l *lane) shut() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.distrust(ErrClosed)
 }
 
 // newBackoff is jittered, exponential and never gives up.

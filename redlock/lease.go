@@ -46,9 +46,13 @@ func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campa
 		locker: l, name: c.name, keys: c.keys, owner: g.owner, token: g.token, settings: c.settings, turn: c.turn,
 		since: l.settings.clock.Elapsed(), span: span, end: g.end, number: g.token, skip: g.skip, state: g.state,
 	}
+	lease.extendAt = g.end - lease.validity() + c.settings.ttl/3
 	ctx, cancel := context.WithCancelCause(base)
 	lease.ctx, lease.cancel = &leaseContext{Context: ctx, lease: lease}, cancel
+	// From hold on, Close and the look-out for sleep may end the lease, and stop its timer.
+	lease.timer = time.AfterFunc(time.Hour, lease.tick)
 	if err := l.hold(lease); err != nil {
+		lease.timer.Stop()
 		cancel(err)
 		l.withdraw(c, g)
 		c.turn.leave()
@@ -57,9 +61,9 @@ func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campa
 	l.telemetry.held.Add(base, 1)
 	lease.mu.Lock()
 	defer lease.mu.Unlock()
-	lease.extendAt = g.end - lease.validity() + c.settings.ttl/3
-	lease.timer = time.AfterFunc(time.Hour, lease.tick)
-	lease.arm(lease.since)
+	if lease.over == nil {
+		lease.arm(lease.since)
+	}
 	return lease, nil
 }
 
@@ -145,7 +149,7 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Lock()
 	before := l.over
 	step := releaseOp(l.keys, ending{
-		owner: l.owner, number: l.number, grown: l.number > l.token, held: true, ttl: l.settings.ttl, skip: l.skip,
+		owner: l.owner, number: l.number, grown: l.number > l.token, held: true, skip: l.skip,
 	}, &locker.settings)
 	l.mu.Unlock()
 	var heard func(*result)

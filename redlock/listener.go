@@ -30,7 +30,6 @@ type listener struct {
 
 	mu      sync.Mutex
 	changes map[string]bool // channel → wanted
-	closing bool
 }
 
 func newListener(ws *watches, l *lane) *listener {
@@ -49,16 +48,9 @@ func (l *listener) wake() {
 	l.lane.submit(&op{script: wakeScript, keys: []string{l.inbox}, done: func(answer) {}})
 }
 
-func (l *listener) close() {
-	l.mu.Lock()
-	l.closing = true
-	l.mu.Unlock()
-	l.wake()
-}
-
 func (l *listener) run() {
 	defer close(l.ended)
-	ctx := l.lane.ctx
+	ctx := l.watches.ctx
 	sub := l.lane.node.client.Subscribe(ctx)
 	defer func() { _ = sub.Close() }()
 	// Errors of Subscribe and Unsubscribe need no care: the client subscribes to what it was
@@ -68,10 +60,10 @@ func (l *listener) run() {
 	quiet := time.Duration(0)
 	retry := newBackoff(50*time.Millisecond, time.Second)
 	for {
-		add, drop, closing := l.diff(listening)
-		if closing {
+		if ctx.Err() != nil {
 			return
 		}
+		add, drop := l.diff(listening)
 		if len(add) > 0 {
 			_ = sub.Subscribe(ctx, add...)
 		}
@@ -91,13 +83,22 @@ func (l *listener) run() {
 				_ = sub.Ping(ctx)
 			}
 		default:
-			l.lane.pause(retry.NextBackOff())
+			l.pause(retry.NextBackOff())
 		}
 	}
 }
 
+func (l *listener) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.watches.ctx.Done():
+	}
+}
+
 // diff tells what has changed in what the listener should listen to.
-func (l *listener) diff(listening map[string]bool) (add, drop []string, closing bool) {
+func (l *listener) diff(listening map[string]bool) (add, drop []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for channel, wanted := range l.changes {
@@ -111,7 +112,7 @@ func (l *listener) diff(listening map[string]bool) (add, drop []string, closing 
 		}
 	}
 	clear(l.changes)
-	return add, drop, l.closing || l.lane.ctx.Err() != nil
+	return add, drop
 }
 
 func (l *listener) receive(message any) {

@@ -21,7 +21,7 @@ type Locker struct {
 	watches   *watches
 	life      context.Context // ends with Close
 	endLife   context.CancelFunc
-	calls     sync.WaitGroup // Acquires under way; Close lets them withdraw what they have
+	calls     sync.WaitGroup // under way; Close lets them withdraw what they have
 	// background are calls into clients that outlive the caller who asked for them.
 	background sync.WaitGroup
 
@@ -39,6 +39,9 @@ type Locker struct {
 //
 // Nothing is asked of the nodes yet: the first use checks them. The errors are ErrNoNodes,
 // ErrSameServer, ErrInvalidOption, ErrTTLTooLong and ErrTTLTooShort.
+//
+// New adds a hook to each client, which go-redis cannot take away again: make one Locker for a
+// process, not one for each lease.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Locker, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -172,15 +175,21 @@ func (l *Locker) errClosed(op, name string) error {
 	return fmt.Errorf("redlock: %s %q: %w", op, name, ErrClosed)
 }
 
-// enter begins a call that Close has to wait for.
-func (l *Locker) enter() bool {
+// begin begins a call that Close interrupts, by the context, and waits for.
+func (l *Locker) begin(ctx context.Context, op, name string) (_ context.Context, end func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return false
+		return nil, nil, l.errClosed(op, name)
 	}
 	l.calls.Add(1)
-	return true
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.life, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		l.calls.Done()
+	}, nil
 }
 
 // hold takes note of a lease that was won.

@@ -72,21 +72,22 @@ func (h dialCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return next
 }
 
-// isChecked reports whether every connection that exists was checked.
+// isChecked reports whether every connection that exists was checked. A replica is checked each
+// time, because it may be promoted without a new connection.
 func (n *node) isChecked() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.checked && n.checkedAt == n.dials.Load()
+	return n.checked && n.checkedAt == n.dials.Load() && !n.info.isReplica()
 }
 
 // check asks the node who it is, unless that is known of every connection. It returns an error
 // when the node cannot be asked; then no answer of it may be used.
 func (n *node) check(ctx context.Context) error {
+	if n.isChecked() {
+		return nil
+	}
 	const tries = 5 // the check itself may dial
 	for range tries {
-		if n.isChecked() {
-			return nil
-		}
 		dials := n.dials.Load()
 		info, err := readInfo(ctx, n.client)
 		switch {
@@ -96,6 +97,9 @@ func (n *node) check(ctx context.Context) error {
 			n.goBlind(dials, err)
 		default:
 			return fmt.Errorf("check of run_id and uptime: %w", err)
+		}
+		if n.dials.Load() == dials {
+			return nil
 		}
 	}
 	return errors.New("its connections are replaced faster than they can be checked")
@@ -114,8 +118,12 @@ func (n *node) learn(dials uint64, info nodeInfo) {
 	now := n.fleet.clock.Elapsed()
 	n.mu.Lock()
 	known := n.info.runID
-	if n.info.runID != info.runID {
+	switch {
+	case n.info.runID != info.runID:
 		n.countsFrom = n.quarantineEnd(now, known != "", info)
+	case n.info.isReplica() && !info.isReplica(), info.promoted && !n.info.promoted:
+		info.promoted = true // and it missed writes until a moment ago
+		n.countsFrom = n.quarantineEnd(now, true, info)
 	}
 	n.info, n.checked, n.checkedAt, n.blind = info, true, dials, false
 	wait := n.countsFrom - now
@@ -157,6 +165,10 @@ func (n *node) quarantineEnd(now time.Duration, replaces bool, info nodeInfo) ti
 func (n *node) goBlind(dials uint64, err error) {
 	n.mu.Lock()
 	first := !n.blind
+	if first && n.info.runID != "" {
+		// It answered before, so this may be another process, of which nothing is known.
+		n.countsFrom = n.quarantineEnd(n.fleet.clock.Elapsed(), true, nodeInfo{})
+	}
 	n.checked, n.checkedAt, n.blind = true, dials, true
 	n.mu.Unlock()
 	if first {
@@ -179,7 +191,7 @@ func (n *node) quarantine() time.Duration {
 func (n *node) fault() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.info.role != "" && n.info.role != "master" {
+	if n.info.isReplica() {
 		return fmt.Errorf("%w (role %q); give the address of an independent master", ErrReplica, n.info.role)
 	}
 	return nil
@@ -201,5 +213,13 @@ func infoRefused(err error) bool {
 		return false
 	}
 	msg := reply.Error()
-	return strings.HasPrefix(msg, "NOPERM") || strings.HasPrefix(msg, "ERR")
+	if strings.HasPrefix(msg, "NOPERM") {
+		return true
+	}
+	for _, lacks := range []string{"unknown command", "unsupported", "not supported"} {
+		if strings.HasPrefix(msg, "ERR") && strings.Contains(msg, lacks) {
+			return true
+		}
+	}
+	return false
 }

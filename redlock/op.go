@@ -44,21 +44,19 @@ func extendOp(k keys, owner string, number Token, s *settings, ttl time.Duration
 // An ending is what a release has to know of the acquisition that it ends.
 type ending struct {
 	owner  string
-	number Token         // fence number
-	grown  bool          // the number is no longer the token
-	held   bool          // it was a lease, for which others may be waiting
-	ttl    time.Duration // after which the key is gone by itself
-	skip   nodeSet       // nodes that were never sent anything
+	number Token   // fence number
+	grown  bool    // the number is no longer the token
+	held   bool    // it was a lease, for which others may be waiting
+	skip   nodeSet // nodes that were never sent anything
 }
 
 func releaseOp(k keys, e ending, s *settings) func(int) *op {
 	both, args := []string{k.lock, k.fence}, []any{e.owner, int64(e.number), ms(s.fenceTTL), flag(e.grown), flag(e.held)}
-	owed := s.clock.Elapsed() + e.ttl
 	return func(node int) *op {
 		if e.skip.has(node) {
 			return nil
 		}
-		return &op{script: releaseScript, keys: both, args: args, owed: owed}
+		return &op{script: releaseScript, keys: both, args: args}
 	}
 }
 

@@ -20,7 +20,8 @@ func (l *Lease) State() []byte {
 //
 // Errors: ErrStateTooLarge above MaxStateSize; ErrStaleToken when another has acquired the name
 // since; ErrNoQuorum; the lease's own error when it has ended. After ErrNoQuorum, or when ctx
-// ends first, the value may or may not be there: save it again, or leave it to the next holder.
+// ends first, the value may or may not be there, and a later holder may find it though the next
+// one did not: save it again, or save something else over it.
 func (l *Lease) Save(ctx context.Context, value []byte) error {
 	if len(value) > MaxStateSize {
 		return fmt.Errorf("redlock: save %q: %w: %d bytes, the limit is %d; store the data elsewhere and save a reference to it",

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"sync"
 
 	"github.com/quorate/quorate/internal/quorum"
@@ -14,6 +15,9 @@ type watches struct {
 	lanes     []*lane
 	prefix    string
 	listeners []*listener // none until a name is first waited for
+
+	ctx  context.Context // of the listeners; ends with close
+	stop context.CancelFunc
 
 	mu     sync.Mutex
 	byLock map[string]*watch
@@ -29,17 +33,17 @@ type watch struct {
 	C chan struct{}
 
 	subscribed map[int]bool
-	owner      string // whose release is being published
-	heard      map[int]bool
+	heard      map[int]string // whose release each node published last
 }
 
 func newWatches(lanes []*lane, prefix string) *watches {
-	return &watches{lanes: lanes, prefix: prefix, byLock: map[string]*watch{}}
+	ctx, stop := context.WithCancel(context.Background())
+	return &watches{lanes: lanes, prefix: prefix, ctx: ctx, stop: stop, byLock: map[string]*watch{}}
 }
 
 // open begins to listen for a name, which must not be open.
 func (ws *watches) open(lock string) *watch {
-	w := &watch{all: ws, lock: lock, C: make(chan struct{}, 1), subscribed: map[int]bool{}, heard: map[int]bool{}}
+	w := &watch{all: ws, lock: lock, C: make(chan struct{}, 1), subscribed: map[int]bool{}, heard: map[int]string{}}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.closed {
@@ -87,19 +91,22 @@ func (ws *watches) notify(node int, lock, owner string) {
 	if w == nil {
 		return
 	}
-	count := w.subscribed
-	if owner != "" {
-		if owner != w.owner {
-			w.owner = owner
-			clear(w.heard)
+	told := 0
+	if owner == "" {
+		if w.subscribed[node] {
+			return // again, after a reconnection
 		}
-		count = w.heard
+		w.subscribed[node] = true
+		told = len(w.subscribed)
+	} else {
+		w.heard[node] = owner
+		for _, last := range w.heard {
+			if last == owner {
+				told++
+			}
+		}
 	}
-	if count[node] {
-		return
-	}
-	count[node] = true
-	if len(count) == quorum.Size(len(ws.lanes)) {
+	if told == quorum.Size(len(ws.lanes)) {
 		select {
 		case w.C <- struct{}{}:
 		default:
@@ -113,8 +120,9 @@ func (ws *watches) close() {
 	ws.closed = true
 	listeners := ws.listeners
 	ws.mu.Unlock()
+	ws.stop() // ends a dial
 	for _, l := range listeners {
-		l.close()
+		l.wake() // ends a wait for messages
 	}
 	for _, l := range listeners {
 		<-l.ended

@@ -5,8 +5,10 @@
 --
 -- Accepted when the lock is ours; or when it is missing and fence < number: then this node was
 -- never reached or came back empty, and is healed.
--- Returns {1} extended, {2} healed, {0, holder, ms left} when another holds it, or {-1, fence}
--- when the lock is missing and the fence says that a lease of this number is over here.
+-- Returns {1, version} extended or {2, version} healed, with the version of the stored state
+-- ("token sequence", or nothing), so that the holder can put back what the node has forgotten;
+-- {0, holder, ms left} when another holds it; or {-1, fence} when the lock is missing and the
+-- fence says that a lease of this number is over here.
 -- Safe to run twice.
 
 local owner, number = ARGV[1], ARGV[2]
@@ -32,4 +34,5 @@ if reached then
 else
   redis.call('SET', KEYS[2], number .. state, 'PX', ARGV[4])
 end
-return {holder and 1 or 2}
+local _, _, version = string.find(state, '^ (%d+ %d+) ')
+return {holder and 1 or 2, version or ''}

@@ -1,0 +1,52 @@
+package redlock
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/redlock/redlocktest"
+)
+
+// A step that was delayed or doubled in the network must do nothing once its acquisition is over.
+func TestLateStepsDoNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := redlocktest.Start(t, 1).Clients()[0]
+		keys := []string{"k", "{k}:fence"}
+		run := func(s *script, args ...any) any {
+			v, err := c.Eval(t.Context(), s.src, keys, args...).Result()
+			require.NoError(t, err)
+			return v.([]any)[0]
+		}
+		acquire := func(owner string, token int) any { return run(acquireScript, owner, token, 8000, 80000) }
+		extend := func(owner string, number int) any { return run(extendScript, owner, number, 8000, 80000) }
+		release := func(owner string, number int, grown string) { run(releaseScript, owner, number, 80000, grown, "1") }
+		save := func(owner string, token, seq int) any { return run(saveScript, owner, token, seq, "v", 80000) }
+		const yes, stale, taken, healed = int64(1), int64(-1), int64(0), int64(2)
+
+		release("a", 10, "0") // overtook its acquire
+		require.Equal(t, stale, acquire("a", 10))
+		require.Equal(t, stale, extend("a", 10))
+		require.Equal(t, yes, acquire("b", 11))
+		require.Equal(t, taken, extend("a", 12), "another's lock is not extended")
+		release("b", 11, "0")
+		require.Equal(t, stale, acquire("b", 11))
+		require.Equal(t, stale, extend("b", 11))
+		require.Equal(t, healed, extend("b", 12), "a number above the fence heals")
+		release("b", 20, "1") // the number had grown once more, in an extension that comes late
+		require.Equal(t, stale, extend("b", 20))
+
+		require.Equal(t, yes, acquire("c", 30))
+		require.Equal(t, yes, save("c", 30, 2))
+		require.Equal(t, stale, save("c", 30, 1), "an earlier save of the same lease")
+		release("c", 30, "0")
+		require.Equal(t, yes, acquire("d", 40))
+		require.Equal(t, stale, save("c", 30, 3), "a save of the holder before")
+		require.Equal(t, yes, save("d", 40, 1))
+		release("x", 50, "0") // a loser raises the fence under d's lock
+		require.Equal(t, yes, save("d", 40, 2), "the lock is d's")
+		release("d", 40, "0")
+		require.Equal(t, stale, save("d", 40, 3))
+	})
+}
