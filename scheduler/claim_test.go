@@ -295,7 +295,7 @@ func TestAnUnreadableRegisterStopsTheJobAndIsLeftAlone(t *testing.T) {
 				require.Empty(t, w.ran())
 				for _, r := range []*replica{a, b, c} {
 					assert.Equal(t, 1, r.count(scheduler.Missed, scheduler.Unreadable))
-					assert.ErrorIs(t, r.last(scheduler.Missed).Err, scheduler.ErrRegister)
+					require.ErrorIs(t, r.last(scheduler.Missed).Err, scheduler.ErrRegister)
 				}
 				synctest.Wait()
 				status, err := a.locker.Inspect(t.Context(), "job/tick")

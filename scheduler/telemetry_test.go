@@ -56,7 +56,7 @@ func TestEachRunHasASpanThatIsLinkedToItsLease(t *testing.T) {
 			"quorate.job": "report", "quorate.scheduled": "2000-01-01T02:00:00+01:00", "quorate.attempt": "1", "quorate.outcome": "failed",
 		} {
 			got, _ := attrs.Value(key)
-			assert.Equal(t, want, got.Emit(), key)
+			assert.Equal(t, want, got.String(), key)
 		}
 		token, _ := attrs.Value("quorate.token")
 		assert.Positive(t, token.AsInt64())
