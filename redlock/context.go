@@ -17,7 +17,9 @@ func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	c.lease.endIfDue()
+	if over := c.lease.Err(); over != nil {
+		c.lease.cancel(over) // who ends the lease does so too, in a moment
+	}
 	return c.Context.Err()
 }
 

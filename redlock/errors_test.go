@@ -198,6 +198,7 @@ func TestUseAfterClose(t *testing.T) {
 		lease := w.acquire(a, "sku:42")
 		require.NoError(t, a.Close())
 		require.NoError(t, a.Close(), "a second Close does nothing")
+		<-a.Done()
 
 		require.ErrorIs(t, context.Cause(lease.Context()), redlock.ErrClosed)
 		require.ErrorIs(t, lease.Release(t.Context()), redlock.ErrClosed)

@@ -171,6 +171,9 @@ func (l *Locker) Close() error {
 	return nil
 }
 
+// Done is closed when Close is called: who pauses between two uses of the Locker can stop.
+func (l *Locker) Done() <-chan struct{} { return l.life.Done() }
+
 func (l *Locker) errClosed(op, name string) error {
 	return fmt.Errorf("redlock: %s %q: %w", op, name, ErrClosed)
 }

@@ -93,6 +93,15 @@ func TestElapsedTimeNeverRunsBackAndCountsSleepAndForwardSteps(t *testing.T) {
 	})
 }
 
+func TestTheContextHasEndedWhenTheLeaseHas(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	over := &LeaseError{Name: "job", Err: ErrLeaseExpired}
+	lease := &Lease{locker: idle(t), over: over, cancel: cancel} // another goroutine is about to cancel
+	lease.ctx = &leaseContext{Context: ctx, lease: lease}
+	require.Error(t, lease.ctx.Err())
+	require.ErrorIs(t, context.Cause(lease.ctx), ErrLeaseExpired)
+}
+
 func TestReleasesOfTwoOwnersThatInterleaveBothWake(t *testing.T) {
 	ws := newWatches(make([]*lane, 3), "")
 	w := &watch{all: ws, lock: "k", C: make(chan struct{}, 1), subscribed: map[int]bool{}, heard: map[int]string{}}

@@ -1,7 +1,8 @@
 // Package redlocktest runs a fleet of Redis nodes inside the test, with faults:
 // crashes with and without memory, hangs, delays, partitions, and clocks that
 // jump or run at a rate of their own. The nodes are miniredis servers, so scripts
-// are run as real Lua, and the clients are go-redis in its default options. It
+// are run as real Lua, and the clients are go-redis in its default options but
+// for maintenance notifications, whose handshake can stop a bubble's time. It
 // does **not** prove that something works on a real redis-server: see "What is
 // not modelled".
 //

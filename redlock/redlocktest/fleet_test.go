@@ -46,7 +46,7 @@ func TestEachNodeHasAnAddressAndAMemoryOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestClientsAreInDefaultOptions(t *testing.T) {
+func TestClientsAreInDefaultOptionsButForMaintenanceNotifications(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, f *redlocktest.Fleet) {
 		got := f.Clients()[0].(*redis.Client).Options()
 		plain := redis.NewClient(&redis.Options{Addr: f.Addrs()[0]})
@@ -55,7 +55,6 @@ func TestClientsAreInDefaultOptions(t *testing.T) {
 		assert.Equal(t, want.ReadTimeout, got.ReadTimeout)
 		assert.Equal(t, want.MaxRetries, got.MaxRetries)
 		assert.Equal(t, want.ContextTimeoutEnabled, got.ContextTimeoutEnabled)
-		assert.Equal(t, want.MaintNotificationsConfig.Mode, got.MaintNotificationsConfig.Mode)
 		assert.Equal(t, 3, got.Protocol)
 	})
 }

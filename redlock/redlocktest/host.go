@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // DefaultHost is the name of the host of [Fleet.Clients].
@@ -36,12 +37,17 @@ func (f *Fleet) Host(name string) *Host {
 
 // Clients returns new clients of this host, in the order of the nodes: each a
 // *redis.Client in go-redis' default options, but for the dialer, which
-// connects in memory. The fleet closes them in [Fleet.Close]; closing them
+// connects in memory, and for maintenance notifications, which are off. The fleet closes them in [Fleet.Close]; closing them
 // earlier is fine.
 func (h *Host) Clients() []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, h.fleet.Len())
 	for i, addr := range h.fleet.Addrs() {
-		c := redis.NewClient(&redis.Options{Addr: addr, Dialer: h.Dial})
+		c := redis.NewClient(&redis.Options{
+			Addr: addr, Dialer: h.Dial,
+			// Their handshake waits for a mutex while another connection's waits for its node,
+			// and time in a bubble stands still while anyone waits for a mutex.
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
 		clients[i] = c
 		h.fleet.own(c)
 	}

@@ -1,0 +1,94 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const scope = "github.com/quorate/quorate/leader"
+
+// Attributes of spans and metrics. A process takes part in few elections, so the metrics have
+// their names.
+const (
+	attrName    = attribute.Key("quorate.name")
+	attrToken   = attribute.Key("quorate.token")
+	attrLeader  = attribute.Key("quorate.leader")
+	attrOutcome = attribute.Key("quorate.outcome")
+)
+
+// telemetry holds the instruments of one Elector.
+type telemetry struct {
+	tracer   trace.Tracer
+	meter    metric.Meter
+	terms    metric.Int64Counter
+	duration metric.Float64Histogram
+	leading  metric.Int64ObservableGauge
+}
+
+func newTelemetry(s *settings) (*telemetry, error) {
+	t := &telemetry{tracer: s.tracers.Tracer(scope), meter: s.meters.Meter(scope)}
+	var errs [3]error
+	t.terms, errs[0] = t.meter.Int64Counter("quorate.leader.terms", metric.WithUnit("{term}"),
+		metric.WithDescription("Terms of this process that ended, by outcome."))
+	t.duration, errs[1] = t.meter.Float64Histogram("quorate.leader.term.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time that the leading function of a term ran."))
+	t.leading, errs[2] = t.meter.Int64ObservableGauge("quorate.leader.leading", metric.WithUnit("1"),
+		metric.WithDescription("1 while this process leads, else 0."))
+	return t, errors.Join(errs[:]...)
+}
+
+// observe reports whether the elector leads whenever the metrics are read: the reading is
+// bounded by time, as IsLeader is.
+func (t *telemetry) observe(e *Elector) (metric.Registration, error) {
+	return t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		value := int64(0)
+		if e.IsLeader() {
+			value = 1
+		}
+		o.ObserveInt64(t.leading, value, metric.WithAttributes(attrName.String(e.name)))
+		return nil
+	}, t.leading)
+}
+
+// start begins the span of a term. The lease's context has the values of Run's.
+func (t *telemetry) start(n *tenure) (context.Context, trace.Span) {
+	return t.tracer.Start(n.lease.Context(), "leader.term",
+		trace.WithLinks(trace.Link{SpanContext: n.lease.SpanContext()}),
+		trace.WithAttributes(attrName.String(n.term.Name), attrToken.Int64(int64(n.term.Number)), attrLeader.String(n.term.Leader)))
+}
+
+// report tells how a term ended.
+func (e *Elector) report(t *tenure, end ending, cause error) {
+	byOutcome := metric.WithAttributes(attrName.String(e.name), attrOutcome.String(string(end.outcome)))
+	e.telemetry.terms.Add(t.ctx, 1, byOutcome)
+	e.telemetry.duration.Record(t.ctx, end.lasted.Seconds(), byOutcome)
+
+	level, attrs := slog.LevelInfo, append(t.attrs(), "outcome", string(end.outcome), "lasted", end.lasted)
+	if cause != nil {
+		attrs = append(attrs, "cause", cause)
+	}
+	failure := end.err
+	switch {
+	case failure != nil:
+		level, attrs = slog.LevelError, append(attrs, "error", failure)
+	case end.lost:
+		level, failure = slog.LevelWarn, cause
+	}
+	if failure != nil {
+		t.span.RecordError(failure)
+		t.span.SetStatus(codes.Error, failure.Error())
+	}
+	e.settings.logger.Log(t.ctx, level, "leader: term ended", attrs...)
+	t.span.SetAttributes(attrOutcome.String(string(end.outcome)))
+	t.span.End()
+}
+
+func (t *tenure) attrs() []any {
+	return []any{"name", t.term.Name, "term", t.term.Number, "leader", t.term.Leader}
+}
