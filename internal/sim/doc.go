@@ -9,6 +9,9 @@
 //	go test ./internal/sim -seeds 500          // more of them
 //	go test ./internal/sim -seed 7 -v          // one again, with its log
 //
+// One test drives the leases alone, in every way; another what is built on them: an elector, a
+// job and guarded sales on every host.
+//
 // The schedule is drawn from the seed alone; the order in which goroutines run at the same
 // instant is not, so a seed that fails rarely may need -count.
 package sim

@@ -26,10 +26,9 @@ type world struct {
 	took  time.Duration // simulated
 	tame  bool          // no node ever loses its memory, so that no state may be lost
 
-	mu     sync.Mutex
-	books  map[string]*book
-	ops    map[string]int
-	failed bool
+	mu    sync.Mutex
+	books map[string]*book
+	ops   map[string]int
 }
 
 // A host is one client process.
@@ -81,7 +80,6 @@ func newWorld(t *testing.T, seed uint64, rnd *rand.Rand) *world {
 
 // violated reports a broken promise.
 func (w *world) violated(format string, args ...any) {
-	w.failed = true
 	w.t.Errorf("seed %d, at %v: %s", w.seed, time.Since(w.begin), fmt.Sprintf(format, args...))
 }
 
