@@ -63,6 +63,7 @@ func (l *Locker) Check(ctx context.Context) ([]NodeReport, error) {
 
 func (l *Locker) report(ctx context.Context, n *node) NodeReport {
 	report := NodeReport{Node: n.name}
+	dials := n.dials.Load()
 	info, err := l.askInfo(ctx, n)
 	if err != nil {
 		report.Up, report.Err = infoRefused(err), err
@@ -72,6 +73,7 @@ func (l *Locker) report(ctx context.Context, n *node) NodeReport {
 		}
 		return report
 	}
+	n.learn(dials, info) // it may have restarted unnoticed
 	report.Up = true
 	report.Version, report.RunID, report.Uptime = info.version, info.runID, info.uptime
 	report.Role, report.Replicas = info.role, info.replicas

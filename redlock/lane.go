@@ -173,7 +173,7 @@ func (l *lane) pause(d time.Duration) bool {
 // probe asks a node that was never asked, or did not answer, who it is.
 func (l *lane) probe(timeout time.Duration) {
 	ctx, answered := l.limit(timeout)
-	err := l.node.probe(ctx)
+	err := lateness(l.node.probe(ctx))
 	answered()
 	if err != nil {
 		l.distrust(err)
@@ -250,7 +250,7 @@ func (l *lane) send(batch []*op) {
 	}
 	// Only now is it known which connection carried the answers, and so whether they count.
 	ctx, answered = l.limit(l.fleet.nodeTimeout)
-	err := l.node.check(ctx)
+	err := lateness(l.node.check(ctx))
 	answered()
 
 	broken := err
@@ -314,7 +314,8 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text 
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	missing = -1
 	for i, cmd := range cmds {
-		replies[i].value, replies[i].err = cmd.Result()
+		value, err := cmd.Result()
+		replies[i] = reply{value, lateness(err)}
 		if missing < 0 && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
 			missing = i
 		}
@@ -324,13 +325,14 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text 
 
 // judge turns a reply into an answer that may or may not count.
 func (l *lane) judge(o *op, r reply) answer {
+	// What is wrong with the node comes before what it says: a replica refuses every script.
+	if err := l.node.fault(); err != nil {
+		return answer{verdict: failed, err: err}
+	}
 	if r.err != nil {
 		return answer{verdict: failed, err: r.err}
 	}
 	a, err := parseReply(o.script, r.value)
-	if err == nil {
-		err = l.node.fault()
-	}
 	if err != nil {
 		return answer{verdict: failed, err: err}
 	}
@@ -357,6 +359,18 @@ func (l *lane) settle(batch []*op, answers []answer) {
 			o.done(answers[i])
 		}
 	}
+}
+
+// lateness names what the client says when the context of a round trip has ended. It is ours, so
+// that nobody may take it for the end of his own.
+func lateness(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return ErrNodeTimeout
+	case errors.Is(err, context.Canceled):
+		return ErrClosed
+	}
+	return err
 }
 
 // isReply reports whether an error is the server's word on the command, rather than a broken
