@@ -89,13 +89,12 @@ func TestAReplicaThatIsStartedLateDoesNotRunWhatWasRun(t *testing.T) {
 
 func TestAReplicaThatIsCutOffInARunIsNotReplacedForThatTick(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var first *replica
+		var begun atomic.Pointer[replica]
 		var cause error
 		work := func(ctx context.Context, r *replica, _ scheduler.Run) error {
-			if first != nil {
+			if !begun.CompareAndSwap(nil, r) {
 				return nil
 			}
-			first = r
 			r.host.Partition()
 			<-ctx.Done()
 			cause = context.Cause(ctx)
@@ -104,6 +103,7 @@ func TestAReplicaThatIsCutOffInARunIsNotReplacedForThatTick(t *testing.T) {
 		a, b, c := w.replicas("*/20 * * * * *", work)
 		run(a, b, c)
 		w.at(59 * time.Second)
+		first := begun.Load()
 		require.Equal(t, map[time.Duration]int{20 * time.Second: 1, 40 * time.Second: 1}, w.times())
 		require.ErrorIs(t, cause, redlock.ErrLeaseExpired)
 		assert.Equal(t, scheduler.LeaseEnded, first.last(scheduler.Failed).Reason)

@@ -47,10 +47,9 @@ func TestATickThatComesDueDuringARunIsSkippedAcrossTheFleet(t *testing.T) {
 
 func TestTicksThatFellDueInTheRunOfADeadReplicaAreTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var dead *replica
+		var begun atomic.Pointer[replica]
 		work := func(ctx context.Context, r *replica, _ scheduler.Run) error {
-			if dead == nil {
-				dead = r
+			if begun.CompareAndSwap(nil, r) {
 				time.Sleep(9 * time.Second)
 				r.host.Partition()
 				<-ctx.Done()
@@ -60,6 +59,7 @@ func TestTicksThatFellDueInTheRunOfADeadReplicaAreTakenOver(t *testing.T) {
 		a, b, c := w.replicas("*/10 * * * * *", work)
 		run(a, b, c)
 		w.at(29 * time.Second)
+		dead := begun.Load()
 		w.eachOnce(10*time.Second, 20*time.Second, 10*time.Second)
 		assert.NotEqual(t, dead.name, w.ran()[1].Replica, "the tick at 0:20 came due while the lease of the dead one went on")
 		dead.host.Heal()
@@ -68,11 +68,10 @@ func TestTicksThatFellDueInTheRunOfADeadReplicaAreTakenOver(t *testing.T) {
 
 func TestAFunctionThatGoesOnWithoutItsLeaseStopsItsOwnReplicaOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var stuck *replica
+		var first atomic.Pointer[replica]
 		end := make(chan struct{})
 		work := func(_ context.Context, r *replica, _ scheduler.Run) error {
-			if stuck == nil {
-				stuck = r
+			if first.CompareAndSwap(nil, r) {
 				<-end
 			}
 			return nil
@@ -80,6 +79,7 @@ func TestAFunctionThatGoesOnWithoutItsLeaseStopsItsOwnReplicaOnly(t *testing.T) 
 		a, b, c := w.replicas("*/10 * * * * *", work, scheduler.WithTimeout(15*time.Second))
 		run(a, b, c)
 		w.at(119 * time.Second)
+		stuck := first.Load()
 		require.Equal(t, 1, w.by(stuck))
 		times := w.times()
 		// The timeout, a TTL and a little more after its start the lease is free again.
