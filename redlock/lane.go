@@ -2,13 +2,11 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -234,160 +232,6 @@ func (l *lane) trust() {
 	}
 }
 
-// send runs one batch and hands out its answers.
-func (l *lane) send(batch []*op) {
-	start := l.fleet.clock.Elapsed()
-	replies := make([]reply, len(batch))
-	ctx, answered := l.limit(l.fleet.nodeTimeout)
-	missing := l.pipeline(ctx, batch, replies, evalSHA)
-	answered()
-	if missing >= 0 {
-		// The node does not know a script. What came behind it is sent again as well, and so in
-		// its order: every script may run twice.
-		ctx, answered = l.limit(l.fleet.nodeTimeout)
-		l.pipeline(ctx, batch[missing:], replies[missing:], eval)
-		answered()
-	}
-	// Only now is it known which connection carried the answers, and so whether they count.
-	ctx, answered = l.limit(l.fleet.nodeTimeout)
-	err := lateness(l.node.check(ctx))
-	answered()
-
-	broken := err
-	answers := make([]answer, len(batch))
-	for i, o := range batch {
-		switch {
-		case replies[i].err != nil && !isReply(replies[i].err):
-			broken = replies[i].err
-			answers[i] = answer{verdict: failed, err: replies[i].err}
-		case err != nil:
-			answers[i] = answer{verdict: failed, err: err}
-		default:
-			answers[i] = l.judge(o, replies[i])
-		}
-	}
-	l.settle(batch, answers)
-	if broken != nil {
-		l.distrust(broken)
-		return
-	}
-	l.trust()
-	l.fleet.telemetry.nodeAnswered(l.node, l.fleet.clock.Elapsed()-start)
-}
-
-type reply struct {
-	value any
-	err   error
-}
-
-// limit makes the context of one round trip. When its time is up the node is suspect. The
-// context ends as well: that does not free a socket that is stuck in a read, unless the client
-// has ContextTimeoutEnabled, but it keeps the client from retrying for many seconds what nobody
-// waits for any more.
-func (l *lane) limit(timeout time.Duration) (ctx context.Context, answered func()) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, ErrNodeTimeout)
-	stop := context.AfterFunc(ctx, func() { l.distrust(context.Cause(ctx)) })
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
-// How a pipeline names its scripts.
-const (
-	evalSHA = false
-	eval    = true
-)
-
-// pipeline runs ops in one round trip, by their scripts' names or by their text. It returns the
-// first whose script the node does not know, or -1.
-func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text bool) (missing int) {
-	pipe := l.node.client.Pipeline()
-	cmds := make([]*redis.Cmd, len(batch))
-	for i, o := range batch {
-		if text {
-			cmds[i] = pipe.Eval(ctx, o.script.src, o.keys, o.args...)
-		} else {
-			cmds[i] = pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...)
-		}
-	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	missing = -1
-	for i, cmd := range cmds {
-		value, err := cmd.Result()
-		replies[i] = reply{value, lateness(err)}
-		if missing < 0 && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
-			missing = i
-		}
-	}
-	return missing
-}
-
-// judge turns a reply into an answer that may or may not count.
-func (l *lane) judge(o *op, r reply) answer {
-	// What is wrong with the node comes before what it says: a replica refuses every script.
-	if err := l.node.fault(); err != nil {
-		return answer{verdict: failed, err: err}
-	}
-	if r.err != nil {
-		return answer{verdict: failed, err: r.err}
-	}
-	a, err := parseReply(o.script, r.value)
-	if err != nil {
-		return answer{verdict: failed, err: err}
-	}
-	a.quarantine = l.node.quarantine()
-	return a
-}
-
-// settle hands out the answers of a batch, except to those that were told to stop waiting. A
-// release that did not arrive is owed.
-func (l *lane) settle(batch []*op, answers []answer) {
-	l.mu.Lock()
-	l.inFlight = nil
-	open := make([]bool, len(batch))
-	for i, o := range batch {
-		open[i] = !o.settled
-		o.settled = true
-		if o.isRelease() && answers[i].verdict == failed && !isReply(answers[i].err) {
-			l.owe(o)
-		}
-	}
-	l.mu.Unlock()
-	for i, o := range batch {
-		if open[i] {
-			o.done(answers[i])
-		}
-	}
-}
-
-// lateness names what the client says when the context of a round trip has ended. It is ours, so
-// that nobody may take it for the end of his own.
-func lateness(err error) error {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return ErrNodeTimeout
-	case errors.Is(err, context.Canceled):
-		return ErrClosed
-	}
-	return err
-}
-
-// isReply reports whether an error is the server's word on the command, rather than a broken
-// connection or a server that cannot answer at all just now.
-func isReply(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, not := range []string{"LOADING", "BUSY", "MASTERDOWN"} {
-		if redis.HasErrorPrefix(err, not) {
-			return false
-		}
-	}
-	return true
-}
-
 func (l *lane) isKnown() bool {
 	select {
 	case <-l.known:
@@ -406,7 +250,7 @@ func (l *lane) isUp() bool {
 
 // close lets what is queued go out, waits for that for at most the grace period, and ends the
 // goroutine. A pipeline that is stuck in the client is waited for: up to the client's own read
-// timeout, 3 s by default.
+// timeout, a few seconds by default.
 func (l *lane) close(grace time.Duration) {
 	l.mu.Lock()
 	l.closed = true
