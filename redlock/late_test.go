@@ -48,5 +48,9 @@ func TestLateStepsDoNothing(t *testing.T) {
 		require.Equal(t, yes, save("d", 40, 2), "the lock is d's")
 		release("d", 40, "0")
 		require.Equal(t, stale, save("d", 40, 3))
+
+		require.Equal(t, yes, acquire("e", 60))
+		require.Equal(t, yes, save("f", 70, 1), "a later holder, by the votes of other nodes")
+		require.Equal(t, stale, save("e", 60, 1), "though the lock here is still e's")
 	})
 }
