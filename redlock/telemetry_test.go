@@ -98,6 +98,7 @@ func TestMetricsComeOutAsDocumented(t *testing.T) {
 		require.Equal(t, map[string]int64{"10.0.0.1:6379": 1, "10.0.0.2:6379": 1, "10.0.0.3:6379": 0}, up)
 
 		<-held.Context().Done()
+		synctest.Wait() // the metrics follow the context
 		m = collect(t, reader)
 		lost := m["quorate.redlock.leases.lost"].(metricdata.Sum[int64]).DataPoints[0]
 		require.Equal(t, int64(1), lost.Value)
