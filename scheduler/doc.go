@@ -1,6 +1,7 @@
 // Package scheduler runs cron jobs on all replicas of a service, so that each tick of a job is
 // run once across the fleet: a singleton cron without a leader. A tick is started **at most
-// once**, whatever crashes, restarts, is cut off or has a wrong clock. It does **not** guarantee
+// once**, whichever replica crashes, restarts, is cut off or has a wrong clock, while the nodes
+// remember the claim (see "How long the register lives"). It does **not** guarantee
 // that every tick is run: one whose replica dies in mid-run is not run again. Nor does it
 // guarantee that a run stops at once when its lease ends: its context is cancelled, but a
 // process that was paused, or a function that ignores its context, may act late, while another
@@ -78,7 +79,7 @@
 //	replica pauses between lease and claim      its claim is refused
 //	a minority of the nodes                     nothing
 //	a majority of the nodes                     ticks wait until their deadline, then are missed (no_quorum); runs lose their leases
-//	nodes restarted empty, a minority           nothing; a majority: the register is lost, see below
+//	a node restarts empty                       nothing, if the other nodes had the claim; see below
 //	split vote                                  asked again after some milliseconds, at random
 //	two replicas' clocks differ                 ticks are started by the one that is ahead
 //	machine sleeps                              the newest tick is run if not too late, the others are missed (late)
@@ -91,9 +92,13 @@
 // For redlock.WithFenceTTL, 24 hours by default, after a replica last asked for the lease. When
 // it has gone, nothing is known of ticks before: they could be run again by a replica that still
 // looks at them, that is one whose clock is behind by more than that time. For a job that comes
-// due more rarely than that, it means no more. The same is so where a majority of the nodes lost
-// their memory at once, in which case a replica whose clock is behind may run again what was run
-// before, and a replica whose clock is right will not.
+// due more rarely than that, it means no more.
+//
+// A node that restarts empty has forgotten the register. A claim that reached every node outlives
+// any minority of them; one that reached a bare quorum, because the others could not be reached,
+// may be lost with a single node of it. Then a replica that still looks at the tick when the
+// node counts again (redlock.WithMaxTTL, 10 s), within WithStartDeadline or with a clock that is
+// behind, may run it a second time. Nodes that keep their data rule that out.
 //
 // # Telemetry
 //

@@ -1,5 +1,5 @@
 // Package sim is the simulation: several clients and N nodes inside one testing/synctest
-// bubble, real go-redis in default options over in-memory connections to nodes that run the
+// bubble, real go-redis over in-memory connections to nodes that run the
 // real Lua, and faults drawn from a seed. Days of service pass in seconds, and the promises are
 // checked all the while.
 //
