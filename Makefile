@@ -26,6 +26,16 @@ help: ## list the targets
 test: redis ## every test with -race, those on real redis-servers included
 	$(TEST) ./...
 	cd test && $(TEST) ./...
+	$(MAKE) sim
+
+# How long the simulation runs, and how much simulated time each of its seeds gets.
+SIM := 60s
+SPAN := 10m
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+
+.PHONY: sim
+sim: ## the simulation under fresh seeds, for SIM=60s of real time
+	$(GO) test -count=1 -timeout 0 -v -run TestPromisesHoldUnderFaults ./internal/sim -for $(SIM) -span $(SPAN) -workers $(CORES)
 
 .PHONY: redis
 redis: ## install redis-server where it is missing

@@ -13,16 +13,122 @@ type faults struct {
 	mend []func()
 }
 
+// A fault strikes node i, or host h, and returns what mends it, if it does not mend itself.
+type fault struct {
+	name    string
+	weight  int
+	forgets bool // the node's memory
+	strike  func(f *faults, i int, h *host, span time.Duration) (mend func())
+}
+
+var allFaults = []fault{
+	{"hang", 2, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.w.fleet.Hang(i)
+		return func() { f.w.fleet.Resume(i) }
+	}},
+	{"stop", 2, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.w.fleet.Stop(i)
+		return func() { f.restart(i) }
+	}},
+	{"restart", 2, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.restart(i)
+		return nil
+	}},
+	{"stop and forget", 2, true, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.w.fleet.Stop(i)
+		return func() { f.empty(i) }
+	}},
+	{"restart empty", 2, true, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.empty(i)
+		return nil
+	}},
+	{"partition of a node", 2, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.w.fleet.Partition(i)
+		return func() { f.w.fleet.Heal(i) }
+	}},
+	{"partition of a host from a node", 2, false, func(f *faults, i int, h *host, _ time.Duration) func() {
+		client := f.w.fleet.Host(h.name)
+		client.Partition(i)
+		return func() { client.Heal(i) }
+	}},
+	{"partition of a host", 1, false, func(f *faults, _ int, h *host, _ time.Duration) func() {
+		client := f.w.fleet.Host(h.name)
+		client.Partition()
+		return func() { client.Heal() }
+	}},
+	{"slow answers", 3, false, func(f *faults, i int, _ *host, span time.Duration) func() {
+		f.w.fleet.Delay(i, span/5)
+		return func() { f.w.fleet.Delay(i, 0) }
+	}},
+	{"slow requests", 3, false, func(f *faults, i int, _ *host, span time.Duration) func() {
+		f.w.fleet.DelayRequests(i, span)
+		return func() { f.w.fleet.DelayRequests(i, 0) }
+	}},
+	{"late requests", 3, false, func(f *faults, i int, _ *host, span time.Duration) func() {
+		// Only those of this moment are late, so that later ones overtake them.
+		f.w.fleet.DelayRequests(i, span)
+		rest(f.w.t.Context(), 20*time.Millisecond)
+		f.w.fleet.DelayRequests(i, 0)
+		return nil
+	}},
+	{"doubled requests", 6, false, func(f *faults, _ int, _ *host, _ time.Duration) func() {
+		f.w.nodes.replay(f.rnd)
+		return nil
+	}},
+	{"node clock rate", 3, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		f.w.fleet.ClockRate(i, 0.992+0.016*f.rnd.Float64()) // within the bound on which the drift is built
+		return nil
+	}},
+	{"all node clocks fast", 1, false, func(f *faults, _ int, _ *host, _ time.Duration) func() {
+		for i := range f.w.fleet.Len() {
+			f.w.fleet.ClockRate(i, 1.008)
+		}
+		return nil
+	}},
+	{"node clock set back", 1, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
+		d := time.Duration(f.rnd.IntN(2000)) * time.Millisecond
+		f.w.nodes.wentBack(d)
+		f.w.fleet.SkewClock(i, -d)
+		return nil
+	}},
+	{"host clock set", 1, false, func(f *faults, _ int, h *host, _ time.Duration) func() {
+		h.clock.Skew(wallClockError(f.rnd))
+		return nil
+	}},
+	{"host asleep", 2, false, func(_ *faults, _ int, h *host, span time.Duration) func() {
+		h.clock.Suspend(span) // as when a laptop is closed: the clock goes on, timers do not
+		return nil
+	}},
+}
+
 func (f *faults) run(ctx context.Context) {
+	var deck []fault
+	for _, kind := range allFaults {
+		if !kind.forgets || !f.w.tame {
+			for range kind.weight {
+				deck = append(deck, kind)
+			}
+		}
+	}
 	for ctx.Err() == nil {
-		rest(ctx, time.Duration(f.rnd.ExpFloat64()*float64(4*time.Second)))
+		rest(ctx, about(f.rnd, 4*time.Second))
 		if len(f.mend) > 0 && f.rnd.IntN(2) == 0 {
 			i := f.rnd.IntN(len(f.mend))
 			f.mend[i]()
 			f.mend = append(f.mend[:i], f.mend[i+1:]...)
 			continue
 		}
-		f.strike()
+		f.strike(deck[f.rnd.IntN(len(deck))])
+	}
+}
+
+func (f *faults) strike(kind fault) {
+	i, h := f.rnd.IntN(f.w.fleet.Len()), f.w.hosts[f.rnd.IntN(len(f.w.hosts))]
+	span := about(f.rnd, 3*time.Second)
+	f.w.struck(kind.name)
+	f.w.log.Info("fault", "kind", kind.name, "node", i, "host", h.name, "span", span)
+	if mend := kind.strike(f, i, h, span); mend != nil {
+		f.mend = append(f.mend, mend)
 	}
 }
 
@@ -34,56 +140,17 @@ func (f *faults) end() {
 	f.mend = nil
 }
 
-func (f *faults) strike() {
-	fleet, log := f.w.fleet, f.w.log
-	i := f.rnd.IntN(fleet.Len())
-	h := f.w.hosts[f.rnd.IntN(len(f.w.hosts))]
-	span := time.Duration(f.rnd.ExpFloat64() * float64(3*time.Second))
-	kind := f.rnd.IntN(11)
-	if f.w.tame && (kind == 2 || kind == 3) {
-		kind = 1
-	}
-	f.w.count("fault")
-	log.Info("fault", "kind", kind, "node", i, "host", h.name, "span", span)
-	switch kind {
-	case 0:
-		fleet.Hang(i)
-		f.mend = append(f.mend, func() { fleet.Resume(i) })
-	case 1:
-		fleet.Stop(i)
-		f.mend = append(f.mend, func() { fleet.Restart(i) })
-	case 2:
-		fleet.Stop(i)
-		f.mend = append(f.mend, func() { f.empty(i) })
-	case 3:
-		f.empty(i)
-	case 4:
-		fleet.Partition(i)
-		f.mend = append(f.mend, func() { fleet.Heal(i) })
-	case 5:
-		client := fleet.Host(h.name)
-		client.Partition(i)
-		f.mend = append(f.mend, func() { client.Heal(i) })
-	case 6:
-		client := fleet.Host(h.name)
-		client.Partition()
-		f.mend = append(f.mend, func() { client.Heal() })
-	case 7:
-		fleet.Delay(i, span/10)
-		f.mend = append(f.mend, func() { fleet.Delay(i, 0) })
-	case 8: // within the bound on which the drift is built
-		fleet.ClockRate(i, 0.992+0.016*f.rnd.Float64())
-	case 9: // as when a laptop is closed: the clock goes on, timers do not
-		h.clock.Suspend(span)
-	case 10:
-		fleet.Restart(i)
-	}
+// restart restarts a node with its memory, but not its scripts.
+func (f *faults) restart(i int) {
+	f.w.nodes.restarted(i)
+	f.w.fleet.Restart(i)
+	f.w.nodes.restarted(i)
 }
 
-// empty restarts a node without its memory. The books are told before and after, because a save
-// may be confirmed in between.
+// empty restarts a node without its memory. Those who keep books are told before and after,
+// because a save may begin in between.
 func (f *faults) empty(i int) {
-	f.w.forget()
+	f.w.forgot(i)
 	f.w.fleet.RestartEmpty(i)
-	f.w.forget()
+	f.w.forgot(i)
 }

@@ -38,6 +38,7 @@
 //	RestartEmpty    closed         works     lost     lost
 //	Hang            open           works     kept     wait for Resume
 //	Delay           open           works     kept     answered later
+//	DelayRequests   open           works     kept     arrive later
 //	Partition       open, silent   blocks    kept     lost; reset at Heal
 //	SkewClock       open           works     expires earlier or later
 //	ClockRate       open           works     expires faster or slower

@@ -70,6 +70,18 @@ func (f *Fleet) Delay(i int, d time.Duration) {
 	n.links.each(func(l *link) { l.setDelay(n.delay) })
 }
 
+// DelayRequests makes each request take d longer to reach node i, from every host. Requests on one
+// connection do not overtake each other, but those of a connection that the client has given up
+// still arrive, and may do so after later ones on a new connection. 0, or less, ends it; what is
+// on its way still takes its time.
+func (f *Fleet) DelayRequests(i int, d time.Duration) {
+	n := f.node(i)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n.lag = max(d, 0)
+	n.links.each(func(l *link) { l.setLag(n.lag) })
+}
+
 // Partition cuts the given nodes, or all if none is given, off from all hosts.
 // Bytes are swallowed both ways, also those on their way, and so are the signs
 // that a connection was closed; connecting blocks.

@@ -70,7 +70,7 @@ func New(n int, opts ...Option) (*Fleet, error) {
 	for i := range n {
 		// IP literals, because go-redis looks names up, which a bubble does not survive.
 		addr := &net.TCPAddr{IP: net.IPv4(10, 0, byte(i/250), byte(i%250+1)), Port: 6379}
-		node := &node{index: i, addr: addr, clock: newClock()}
+		node := &node{index: i, addr: addr, clock: newClock(), observe: c.observe}
 		node.memory = newMemory(node.clock)
 		node.start(c.uptime)
 		f.nodes = append(f.nodes, node)

@@ -37,13 +37,17 @@ func (f *Fleet) Host(name string) *Host {
 
 // Clients returns new clients of this host, in the order of the nodes: each a
 // *redis.Client in go-redis' default options, but for the dialer, which
-// connects in memory, and for maintenance notifications, which are off. The fleet closes them in [Fleet.Close]; closing them
-// earlier is fine.
+// connects in memory, for the pool, which is large, and for maintenance notifications, which are
+// off. The fleet closes them in [Fleet.Close]; closing them earlier is fine.
 func (h *Host) Clients() []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, h.fleet.Len())
 	for i, addr := range h.fleet.Addrs() {
 		c := redis.NewClient(&redis.Options{
 			Addr: addr, Dialer: h.Dial,
+			// Enough that nobody waits for a turn: go-redis keeps the timers of those who do for
+			// later, and a timer of another bubble ends the program. By default it would be 10 for
+			// each core, so that a test would depend on the machine.
+			PoolSize: 1000,
 			// Their handshake waits for a mutex while another connection's waits for its node,
 			// and time in a bubble stands still while anyone waits for a mutex.
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -124,7 +128,7 @@ func (h *Host) tryDial(n *node) (net.Conn, <-chan struct{}, error) {
 func (f *Fleet) connect(h *Host, n *node, local net.Addr) *link {
 	l := newLink(h, local, n.addr)
 	l.gone = func() { n.links.remove(l) }
-	l.delay = n.delay
+	l.delay, l.lag = n.delay, n.lag
 	l.cut = f.isCut(h, n)
 	l.server.arrived = n.process.memory.tick
 	n.links.add(l)

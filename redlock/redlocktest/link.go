@@ -21,6 +21,7 @@ type link struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
 	delay time.Duration // of answers
+	lag   time.Duration // of requests
 	cut   bool
 	lost  bool // something was swallowed: the two ends no longer agree
 	reset bool
@@ -52,6 +53,8 @@ func (l *link) send(to *end, s segment) {
 	s.due = time.Now()
 	if to == l.client {
 		s.due = s.due.Add(l.delay)
+	} else {
+		s.due = s.due.Add(l.lag)
 	}
 	to.inbox = append(to.inbox, s)
 	l.cond.Broadcast()
@@ -61,6 +64,12 @@ func (l *link) setDelay(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay = d
+}
+
+func (l *link) setLag(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lag = d
 }
 
 // setCut cuts or heals the link. What is in flight when it is cut is lost, and

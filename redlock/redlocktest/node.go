@@ -17,11 +17,13 @@ type node struct {
 	clock    *clock
 	links    links
 	commands atomic.Int64
+	observe  func(node int, args []string) // may be nil
 
 	memory  *memory
-	process *process // nil while stopped
-	delay   time.Duration
-	cut     bool // from all hosts
+	process *process      // nil while stopped
+	delay   time.Duration // of answers
+	lag     time.Duration // of requests
+	cut     bool          // from all hosts
 
 	listener *net.TCPListener // nil without WithTCP
 }

@@ -9,8 +9,9 @@ import (
 type Option func(*config)
 
 type config struct {
-	tcp    bool
-	uptime time.Duration
+	tcp     bool
+	uptime  time.Duration
+	observe func(node int, args []string)
 }
 
 // DefaultUptime is the uptime that nodes report at their first start: long
@@ -33,6 +34,13 @@ func WithTCP() Option {
 // nodes has to wait. After a restart a node always starts from 0.
 func WithUptime(d time.Duration) Option {
 	return func(c *config) { c.uptime = d }
+}
+
+// WithObserver has f called with every command that a client has sent, its name first, when the
+// node is about to run it; not with those that scripts call. It is called by several goroutines,
+// and must neither change args nor call methods of the fleet.
+func WithObserver(f func(node int, args []string)) Option {
+	return func(c *config) { c.observe = f }
 }
 
 func newConfig(n int, opts []Option) (config, error) {

@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
@@ -24,8 +26,14 @@ type process struct {
 	cond  *sync.Cond // a cond, not a channel per hang: durable in a bubble either way
 	hung  bool
 	dead  bool
-	peers map[*server.Peer]struct{} // connections of clients, see outermost
+	peers map[*server.Peer]*manner // connections of clients, see outermost
+
+	lua     *interpreter
+	blocked atomic.Bool // some client has used a command that waits for data, see runsHere
 }
+
+// manner is how a client uses its connection.
+type manner struct{ odd bool }
 
 func startProcess(n *node, m *memory, uptime time.Duration) *process {
 	// A miniredis that was closed has a cancelled context, which would end
@@ -46,7 +54,8 @@ func startProcess(n *node, m *memory, uptime time.Duration) *process {
 		server:  m.redis.Server(),
 		runID:   newRunID(),
 		started: n.clock.now().Add(-uptime),
-		peers:   map[*server.Peer]struct{}{},
+		peers:   map[*server.Peer]*manner{},
+		lua:     newInterpreter(m.redis),
 	}
 	p.cond = sync.NewCond(&p.mu)
 	// Scripts are not part of what Redis keeps on disk: clients meet NOSCRIPT.
@@ -63,11 +72,17 @@ func newRunID() string {
 
 // hook runs before every command, those that scripts call included.
 func (p *process) hook(c *server.Peer, cmd string, args ...string) bool {
-	if p.outermost(c) {
+	if how := p.outermost(c); how != nil {
 		if !p.pass() {
 			return true // the process died while this command was waiting
 		}
 		p.node.commands.Add(1)
+		if p.node.observe != nil {
+			p.node.observe(p.node.index, append([]string{cmd}, args...))
+		}
+		if p.runsHere(how, cmd, args) {
+			return p.lua.run(c, args)
+		}
 	}
 	switch cmd {
 	case "INFO":
@@ -80,25 +95,52 @@ func (p *process) hook(c *server.Peer, cmd string, args ...string) bool {
 	return true
 }
 
+// runsHere tells whether a command is a script for our own interpreter. In a transaction, in
+// another database, or where clients wait for data that a script may bring, the rules are
+// miniredis' own.
+func (p *process) runsHere(how *manner, cmd string, args []string) bool {
+	switch cmd {
+	case "EVALSHA":
+		return !how.odd && !p.blocked.Load()
+	case "EVAL":
+		if len(args) > 0 {
+			p.lua.learn(args[0])
+		}
+	case "SCRIPT":
+		switch {
+		case len(args) == 2 && strings.EqualFold(args[0], "load"):
+			p.lua.learn(args[1])
+		case len(args) > 0 && strings.EqualFold(args[0], "flush"):
+			p.lua.forget()
+		}
+	case "MULTI", "SELECT", "AUTH", "RESET":
+		how.odd = true
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP":
+		p.blocked.Store(true)
+	}
+	return false
+}
+
 // outermost tells a client's command from one that a script calls, for which
-// miniredis already holds its lock. A client's connection has no context at its
+// miniredis already holds its lock, and returns nil. A client's connection has no context at its
 // first command; the stand-in connection of a script has one from the start.
-func (p *process) outermost(c *server.Peer) bool {
+func (p *process) outermost(c *server.Peer) *manner {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.peers[c]; ok {
-		return true
+	if how, ok := p.peers[c]; ok {
+		return how
 	}
 	if c.Ctx != nil {
-		return false
+		return nil
 	}
-	p.peers[c] = struct{}{}
+	how := &manner{}
+	p.peers[c] = how
 	c.OnDisconnect(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.peers, c)
 	})
-	return true
+	return how
 }
 
 // pass blocks while the process hangs, and tells whether it is alive. The clock

@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/redlock"
+)
+
+// leases is the layer of the lease itself: every host takes names in every way, holds them for a
+// while, extends, saves, and lets them go or forgets them.
+type leases struct {
+	w     *world
+	names []string
+	hold  time.Duration // mean
+	pause time.Duration // mean
+
+	mu    sync.Mutex
+	books map[string]*book
+}
+
+// A book is what happened to one name.
+type book struct {
+	lease  *redlock.Lease // the last that was granted
+	token  redlock.Token  // the highest that was granted
+	saved  string         // the last value whose save was confirmed, or that was read
+	open   []string       // values saved since, with an unknown outcome, oldest first
+	forgot int            // how often a node forgot everything since the last confirmed save began
+	ever   map[string]bool
+}
+
+func newLeases(w *world, rnd *rand.Rand) *leases {
+	l := &leases{
+		w: w, books: map[string]*book{},
+		hold:  []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second}[rnd.IntN(3)],
+		pause: []time.Duration{300 * time.Millisecond, 2 * time.Second, 10 * time.Second}[rnd.IntN(3)],
+	}
+	for i := range 1 + rnd.IntN(8) {
+		name := fmt.Sprintf("name-%d", i)
+		l.names = append(l.names, name)
+		l.books[name] = &book{ever: map[string]bool{"": true}}
+	}
+	w.names = append(w.names, l.names...)
+	return l
+}
+
+func (l *leases) run(ctx context.Context, h *host, rnd *rand.Rand) {
+	var workers sync.WaitGroup
+	for range 1 + rnd.IntN(2) {
+		r := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				if !l.once(ctx, h, r) {
+					rest(ctx, about(r, l.pause))
+				}
+				rest(ctx, about(r, l.pause))
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// once takes one name, if it can be had.
+func (l *leases) once(ctx context.Context, h *host, rnd *rand.Rand) bool {
+	name := l.names[rnd.IntN(len(l.names))]
+	auto := rnd.IntN(2) == 0
+	lease, err := l.acquire(ctx, h, rnd, name, auto)
+	l.w.audit()
+	if err != nil {
+		l.expected(err)
+		return false
+	}
+	l.granted(h, lease)
+	hold := about(rnd, l.hold)
+	for i := range rnd.IntN(4) {
+		rest(lease.Context(), hold/4)
+		switch rnd.IntN(4) {
+		case 0, 1:
+			l.save(lease, fmt.Sprintf("%s/%d/%d", h.name, lease.Token(), i))
+		case 2:
+			l.w.did("extend")
+			l.expected(lease.Extend(ctx))
+		case 3:
+			l.w.did("inspect")
+			_, err := h.locker.Inspect(ctx, name)
+			l.expected(err)
+		}
+		l.w.audit()
+	}
+	rest(lease.Context(), hold)
+	if rnd.IntN(10) == 0 && !auto { // forgotten: it ends by itself
+		l.w.did("forget")
+		return true
+	}
+	l.w.did("release")
+	l.expected(lease.Release(ctx))
+	l.w.audit()
+	return true
+}
+
+func (l *leases) acquire(ctx context.Context, h *host, rnd *rand.Rand, name string, auto bool) (*redlock.Lease, error) {
+	if rnd.IntN(3) == 0 {
+		l.w.did("try")
+		return h.locker.TryAcquire(ctx, name, redlock.WithAutoExtend(auto))
+	}
+	l.w.did("acquire")
+	patience, cancel := context.WithTimeout(ctx, time.Duration(rnd.IntN(20_000))*time.Millisecond)
+	defer cancel()
+	return h.locker.Acquire(patience, name, redlock.WithAutoExtend(auto))
+}
+
+// granted enters a lease and checks promises 1 and 2: nobody else holds the name now, and the
+// token is higher than all before.
+func (l *leases) granted(h *host, lease *redlock.Lease) {
+	l.w.did("granted")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.books[lease.Name()]
+	if lease.Err() != nil {
+		return // over before the caller had it
+	}
+	if other := b.lease; other != nil && other.Err() == nil {
+		l.w.violated("%s holds %s with token %d (%v left) while %s is granted it with token %d",
+			other.Owner(), lease.Name(), other.Token(), other.Remaining(), h.name, lease.Token())
+	}
+	if lease.Token() <= b.token {
+		l.w.violated("token of %s went from %d to %d", lease.Name(), b.token, lease.Token())
+	}
+	b.token, b.lease = lease.Token(), lease
+	l.read(b, lease)
+}
+
+// read checks that the state is the last that was confirmed, or one whose outcome is open. Where
+// a node came back empty it may be an older one, because a quorum that has a value and a quorum
+// that is asked need not share another node; but never one that nobody saved.
+func (l *leases) read(b *book, lease *redlock.Lease) {
+	got := string(lease.State())
+	if got == b.saved { // what is still open may yet arrive, until the next save
+		return
+	}
+	if i := slices.Index(b.open, got); i >= 0 {
+		b.saved, b.open = got, b.open[i+1:]
+		return
+	}
+	if b.forgot > 0 && b.ever[got] {
+		b.saved, b.open = got, nil
+		return
+	}
+	l.w.violated("%s is granted with state %q, saved was %q, open %q", lease.Name(), got, b.saved, b.open)
+}
+
+// forgot takes note that a node came back empty.
+func (l *leases) forgot() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.books {
+		b.forgot++
+	}
+}
+
+// save saves a value under a lease and enters the outcome.
+func (l *leases) save(lease *redlock.Lease, value string) {
+	l.w.did("save")
+	l.mu.Lock()
+	b := l.books[lease.Name()]
+	b.open, b.ever[value] = append(b.open, value), true
+	before := b.forgot
+	l.mu.Unlock()
+	err := lease.Save(l.w.t.Context(), []byte(value))
+	l.expected(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && b.token == lease.Token() {
+		b.saved, b.open, b.forgot = value, nil, b.forgot-before
+	}
+}
+
+// audit checks promises 1 and 3 at one moment: a context that has not ended has validity left.
+// That no other lease of the name is valid was checked at each grant.
+func (l *leases) audit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, b := range l.books {
+		if b.lease != nil && b.lease.Context().Err() == nil && b.lease.Remaining() <= 0 {
+			l.w.violated("the context of %s outlives its validity", name)
+		}
+	}
+}
+
+// expected checks that an error, if there is one, is one that faults explain.
+func (l *leases) expected(err error) {
+	if err == nil {
+		return
+	}
+	for _, known := range []error{
+		redlock.ErrTaken, redlock.ErrNoQuorum, redlock.ErrQuarantined, redlock.ErrNoValidity,
+		redlock.ErrLeaseExpired, redlock.ErrLeaseLost, redlock.ErrStaleToken, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, known) {
+			return
+		}
+	}
+	l.w.violated("unexpected error: %v", err)
+}
+
+// end checks promise 4: what nobody owns runs out, and every name can be had again, by every
+// host, at once.
+func (l *leases) end() {
+	w, ctx := l.w, l.w.t.Context()
+	// Quarantines, forgotten keys, and what clocks that were set back add to them.
+	time.Sleep(redlock.DefaultMaxTTL + w.nodes.setBack + 3*time.Second)
+	for _, name := range l.names {
+		for i := range w.fleet.Len() {
+			if owner, ok := w.fleet.Get(i, redlock.DefaultKeyPrefix+name); ok {
+				w.violated("node %d still has %s of %s", i, name, owner)
+			}
+		}
+		for _, h := range w.hosts {
+			begin := time.Now()
+			patience, cancel := context.WithTimeout(ctx, redlock.DefaultTTL)
+			lease, err := h.locker.Acquire(patience, name)
+			cancel()
+			if err != nil {
+				w.violated("%s cannot have %s though all faults are over: %v", h.name, name, err)
+				continue
+			}
+			if took := time.Since(begin); took > 2*time.Second {
+				w.violated("%s had to wait %v for a free name", h.name, took)
+			}
+			l.granted(h, lease)
+			if err := lease.Release(ctx); err != nil {
+				w.violated("release without faults: %v", err)
+			}
+		}
+	}
+}
