@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -11,6 +12,8 @@ type faults struct {
 	w    *world
 	rnd  *rand.Rand
 	mend []func()
+
+	pending sync.WaitGroup // faults that mend themselves
 }
 
 // A fault strikes node i, or host h, and returns what mends it, if it does not mend itself.
@@ -71,10 +74,6 @@ var allFaults = []fault{
 		f.w.fleet.DelayRequests(i, 0)
 		return nil
 	}},
-	{"doubled requests", 6, false, func(f *faults, _ int, _ *host, _ time.Duration) func() {
-		f.w.nodes.replay(f.rnd)
-		return nil
-	}},
 	{"node clock rate", 3, false, func(f *faults, i int, _ *host, _ time.Duration) func() {
 		f.w.fleet.ClockRate(i, 0.992+0.016*f.rnd.Float64()) // within the bound on which the drift is built
 		return nil
@@ -95,8 +94,8 @@ var allFaults = []fault{
 		h.clock.Skew(wallClockError(f.rnd))
 		return nil
 	}},
-	{"host asleep", 2, false, func(_ *faults, _ int, h *host, span time.Duration) func() {
-		h.clock.Suspend(span) // as when a laptop is closed: the clock goes on, timers do not
+	{"host asleep", 2, false, func(f *faults, _ int, h *host, span time.Duration) func() {
+		f.pending.Go(func() { f.w.sleep(h, 2*span) })
 		return nil
 	}},
 }
@@ -132,12 +131,22 @@ func (f *faults) strike(kind fault) {
 	}
 }
 
+// echo sends steps again, all the while: on a link that repairs itself that is no exception.
+func (f *faults) echo(ctx context.Context, rnd *rand.Rand) {
+	for ctx.Err() == nil {
+		rest(ctx, about(rnd, time.Second))
+		f.w.struck("doubled request")
+		f.w.nodes.replay(rnd)
+	}
+}
+
 // end mends everything.
 func (f *faults) end() {
 	for _, mend := range f.mend {
 		mend()
 	}
 	f.mend = nil
+	f.pending.Wait()
 }
 
 // restart restarts a node with its memory, but not its scripts.

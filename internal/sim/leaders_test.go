@@ -17,6 +17,7 @@ type leaders struct {
 
 	mu   sync.Mutex
 	last context.Context // of the last term
+	led  *host           // by whom
 	term redlock.Token   // the highest that was led
 }
 
@@ -38,16 +39,16 @@ func (l *leaders) run(ctx context.Context, h *host, rnd *rand.Rand) {
 func (l *leaders) begin(ctx context.Context, h *host, term leader.Term) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ctx.Err() != nil {
+	if !h.knows(ctx) {
 		return // over before it began
 	}
-	if l.last != nil && l.last.Err() == nil {
+	if l.last != nil && l.led.knows(l.last) {
 		l.w.violated("%s leads term %d while term %d lasts", h.name, term.Number, l.term)
 	}
 	if term.Number <= l.term {
 		l.w.violated("term %d after %d", term.Number, l.term)
 	}
-	l.last, l.term = ctx, term.Number
+	l.last, l.led, l.term = ctx, h, term.Number
 }
 
 func (l *leaders) audit() {}

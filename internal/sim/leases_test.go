@@ -27,12 +27,16 @@ type leases struct {
 // A book is what happened to one name.
 type book struct {
 	lease  *redlock.Lease // the last that was granted
-	token  redlock.Token  // the highest that was granted
-	saved  string         // the last value whose save was confirmed, or that was read
-	open   []string       // values saved since, with an unknown outcome, oldest first
-	forgot int            // how often a node forgot everything since the last confirmed save began
-	ever   map[string]bool
+	holder *host
+	token  redlock.Token   // the highest that was granted
+	saved  string          // the last value whose save was confirmed, or that was read
+	open   []string        // values saved since, with an unknown outcome, oldest first
+	forgot int             // how often a node forgot everything since the last confirmed save began
+	ever   map[string]bool // values that were ever to be saved
+	seen   map[string]bool // values that a holder was granted with
 }
+
+func newBook() *book { return &book{ever: map[string]bool{"": true}, seen: map[string]bool{}} }
 
 func newLeases(w *world, rnd *rand.Rand) *leases {
 	l := &leases{
@@ -43,7 +47,7 @@ func newLeases(w *world, rnd *rand.Rand) *leases {
 	for i := range 1 + rnd.IntN(8) {
 		name := fmt.Sprintf("name-%d", i)
 		l.names = append(l.names, name)
-		l.books[name] = &book{ever: map[string]bool{"": true}}
+		l.books[name] = newBook()
 	}
 	w.names = append(w.names, l.names...)
 	return l
@@ -121,17 +125,17 @@ func (l *leases) granted(h *host, lease *redlock.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.books[lease.Name()]
-	if lease.Err() != nil {
+	if !h.knows(lease) {
 		return // over before the caller had it
 	}
-	if other := b.lease; other != nil && other.Err() == nil {
+	if other := b.lease; other != nil && b.holder.knows(other) {
 		l.w.violated("%s holds %s with token %d (%v left) while %s is granted it with token %d",
 			other.Owner(), lease.Name(), other.Token(), other.Remaining(), h.name, lease.Token())
 	}
 	if lease.Token() <= b.token {
 		l.w.violated("token of %s went from %d to %d", lease.Name(), b.token, lease.Token())
 	}
-	b.token, b.lease = lease.Token(), lease
+	b.token, b.lease, b.holder = lease.Token(), lease, h
 	l.read(b, lease)
 }
 
@@ -140,6 +144,7 @@ func (l *leases) granted(h *host, lease *redlock.Lease) {
 // that is asked need not share another node; but never one that nobody saved.
 func (l *leases) read(b *book, lease *redlock.Lease) {
 	got := string(lease.State())
+	b.seen[got] = true
 	if got == b.saved { // what is still open may yet arrive, until the next save
 		return
 	}
@@ -175,18 +180,32 @@ func (l *leases) save(lease *redlock.Lease, value string) {
 	l.expected(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && b.token == lease.Token() {
+	switch {
+	case err != nil:
+	case b.token == lease.Token():
 		b.saved, b.open, b.forgot = value, nil, b.forgot-before
+	case !b.seen[value] && b.forgot == before:
+		l.w.violated("token %d saved %s behind the back of %d", lease.Token(), lease.Name(), b.token)
 	}
 }
 
-// audit checks promises 1 and 3 at one moment: a context that has not ended has validity left.
-// That no other lease of the name is valid was checked at each grant.
+// audit checks promise 3 at one moment: a context that has not ended has validity left. That no
+// other lease of the name is valid is checked at each grant.
 func (l *leases) audit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, b := range l.books {
-		if b.lease != nil && b.lease.Context().Err() == nil && b.lease.Remaining() <= 0 {
+		if b.lease == nil || b.lease.Remaining() > 0 {
+			continue
+		}
+		select {
+		case <-b.lease.Context().Done():
+			continue
+		default:
+		}
+		// Where nobody asks the context, a host that slept finds out by looking at its clock now and
+		// then; whoever does ask is told at once.
+		if b.holder.rested() > 2*time.Second || b.holder.knows(b.lease.Context()) {
 			l.w.violated("the context of %s outlives its validity", name)
 		}
 	}
@@ -208,11 +227,11 @@ func (l *leases) expected(err error) {
 	l.w.violated("unexpected error: %v", err)
 }
 
-// end checks promise 4: what nobody owns runs out, and every name can be had again, by every
-// host, at once.
+// end waits until quarantines and forgotten keys are over, and what clocks that were set back add
+// to them, and checks promise 4: what nobody owns has run out, and every name can be had again,
+// by every host, at once. Then come the drills.
 func (l *leases) end() {
 	w, ctx := l.w, l.w.t.Context()
-	// Quarantines, forgotten keys, and what clocks that were set back add to them.
 	time.Sleep(redlock.DefaultMaxTTL + w.nodes.setBack + 3*time.Second)
 	for _, name := range l.names {
 		for i := range w.fleet.Len() {
@@ -222,20 +241,34 @@ func (l *leases) end() {
 		}
 		for _, h := range w.hosts {
 			begin := time.Now()
-			patience, cancel := context.WithTimeout(ctx, redlock.DefaultTTL)
-			lease, err := h.locker.Acquire(patience, name)
-			cancel()
-			if err != nil {
-				w.violated("%s cannot have %s though all faults are over: %v", h.name, name, err)
+			lease := l.have(ctx, h, name)
+			if lease == nil {
 				continue
 			}
 			if took := time.Since(begin); took > 2*time.Second {
 				w.violated("%s had to wait %v for a free name", h.name, took)
 			}
-			l.granted(h, lease)
-			if err := lease.Release(ctx); err != nil {
-				w.violated("release without faults: %v", err)
-			}
+			l.letGo(ctx, lease)
 		}
+	}
+	l.drills(ctx)
+}
+
+// have takes a free name while there are no faults, or none that may matter.
+func (l *leases) have(ctx context.Context, h *host, name string, opts ...redlock.LeaseOption) *redlock.Lease {
+	patience, cancel := context.WithTimeout(ctx, redlock.DefaultTTL+2*time.Second)
+	defer cancel()
+	lease, err := h.locker.Acquire(patience, name, opts...)
+	if err != nil {
+		l.w.violated("%s cannot have %s though nothing is in its way: %v", h.name, name, err)
+		return nil
+	}
+	l.granted(h, lease)
+	return lease
+}
+
+func (l *leases) letGo(ctx context.Context, lease *redlock.Lease) {
+	if err := lease.Release(ctx); err != nil {
+		l.w.violated("release of %s without faults: %v", lease.Name(), err)
 	}
 }

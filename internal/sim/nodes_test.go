@@ -23,6 +23,8 @@ type nodes struct {
 	knows    map[script]bool
 	released map[site]time.Time
 	recent   []step // some of the last, to be sent again
+	lock     string // key of the name whose steps are all recorded
+	tape     []step
 	setBack  time.Duration
 
 	echo    []redis.UniversalClient
@@ -81,6 +83,9 @@ func (n *nodes) observe(node int, args []string) {
 			n.released[at] = time.Now()
 		}
 	}
+	if args[3] == n.lock {
+		n.tape = append(n.tape, step{node, args})
+	}
 	if len(n.recent) < 64 {
 		n.recent = append(n.recent, step{node, args})
 	} else {
@@ -130,18 +135,42 @@ func (n *nodes) replay(rnd *rand.Rand) {
 	if len(n.recent) == 0 {
 		return
 	}
-	if n.echo == nil {
-		n.echo = n.w.fleet.Host("echo").Clients()
-	}
 	again, after := n.recent[rnd.IntN(len(n.recent))], about(rnd, 3*time.Second)
 	n.replays.Go(func() {
 		rest(n.w.t.Context(), after)
-		args := make([]any, len(again.args))
-		for i, a := range again.args {
-			args[i] = a
-		}
-		_ = n.echo[again.node].Do(n.w.t.Context(), args...).Err() // the node may be down, or not know it
+		n.send(again)
 	})
+}
+
+// send sends a step to its node once more.
+func (n *nodes) send(again step) {
+	n.mu.Lock()
+	if n.echo == nil {
+		n.echo = n.w.fleet.Host("echo").Clients()
+	}
+	client := n.echo[again.node]
+	n.mu.Unlock()
+	args := make([]any, len(again.args))
+	for i, a := range again.args {
+		args[i] = a
+	}
+	_ = client.Do(n.w.t.Context(), args...).Err() // the node may be down, or not know the script
+}
+
+// record begins to record all steps for a name.
+func (n *nodes) record(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lock, n.tape = redlock.DefaultKeyPrefix+name, nil
+}
+
+// recorded returns the steps, and ends the recording.
+func (n *nodes) recorded() []step {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	tape := n.tape
+	n.lock, n.tape = "", nil
+	return tape
 }
 
 // wait waits for the replays that are still to come.

@@ -23,6 +23,7 @@ var (
 	budget  = flag.Duration("for", 0, "live fresh seeds for this long, however many")
 	workers = flag.Int("workers", 1, "how many processes share the fresh seeds")
 	span    = flag.Duration("span", 3*time.Minute, "simulated time under faults, for each seed")
+	first   = flag.Bool("first", false, "stop at the first seed that fails")
 	saveTo  = flag.String("counts", "", "file to write what was counted to, as JSON")
 )
 
@@ -47,13 +48,16 @@ func TestPromisesHoldUnderFaults(t *testing.T) {
 			total.add(simulate(t, seed, *span))
 		})
 	}
+	done := func(n int) bool {
+		return n >= *seeds && time.Since(begin) >= *budget || *first && t.Failed()
+	}
 	switch {
 	case *oneSeed != 0:
 		live(*oneSeed)
 	case *workers > 1:
 		total = share(t, *workers)
 	default:
-		for n := 0; n < *seeds || time.Since(begin) < *budget; n++ {
+		for n := 0; !done(n); n++ {
 			live(rand.Uint64() >> 32)
 		}
 	}

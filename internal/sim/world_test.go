@@ -40,6 +40,49 @@ type host struct {
 	name   string
 	clock  *redlocktest.Clock
 	locker *redlock.Locker
+
+	mu     sync.Mutex
+	asleep bool
+	wokeAt time.Time // when it last woke up
+}
+
+// sleep lets the machine sleep, cut off, as when a laptop is closed. What it believes meanwhile
+// it does not believe: see [host.knows].
+func (w *world) sleep(h *host, d time.Duration) {
+	h.mu.Lock()
+	again := h.asleep
+	h.asleep = true
+	h.mu.Unlock()
+	if again {
+		return
+	}
+	link := w.fleet.Host(h.name)
+	link.Partition()
+	h.clock.Sleep()
+	rest(w.t.Context(), d)
+	h.mu.Lock()
+	h.clock.Wake()
+	h.asleep, h.wokeAt = false, time.Now()
+	h.mu.Unlock()
+	link.Heal()
+}
+
+// knows tells whether a lease, or what stands on one, is in force as far as its host knows. It is
+// not while the host sleeps.
+func (h *host) knows(of interface{ Err() error }) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.asleep && of.Err() == nil
+}
+
+// rested is for how long the host has been awake.
+func (h *host) rested() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asleep {
+		return 0
+	}
+	return time.Since(h.wokeAt)
 }
 
 // A layer is a package under simulation: its operations and its invariants.
@@ -126,7 +169,9 @@ func (w *world) live(rnd *rand.Rand) {
 		}
 	}
 	f := &faults{w: w, rnd: fork()}
+	r := fork()
 	wg.Go(func() { f.run(ctx) })
+	wg.Go(func() { f.echo(ctx, r) })
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			w.audit()

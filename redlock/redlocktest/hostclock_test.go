@@ -27,3 +27,21 @@ func TestAHostsClockRunsByTheBubblesTimeAndGoesWrongAsTold(t *testing.T) {
 		require.Equal(t, time.Now().Add(time.Minute), c.Now())
 	})
 }
+
+func TestASleepingMachinesClocksStandStillAndThenShowWhatPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := redlocktest.NewClock()
+		begin := c.Now()
+		c.Sleep()
+		time.Sleep(time.Minute)
+		c.Sleep() // once more changes nothing
+		require.Zero(t, c.Elapsed())
+		require.Equal(t, begin, c.Now())
+		c.Wake()
+		require.Equal(t, time.Minute, c.Elapsed())
+		require.Equal(t, time.Minute, c.Now().Sub(begin))
+		c.Wake()
+		time.Sleep(time.Second)
+		require.Equal(t, 61*time.Second, c.Elapsed())
+	})
+}

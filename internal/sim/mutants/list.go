@@ -1,0 +1,229 @@
+package main
+
+const (
+	acquireLua = "redlock/lua/acquire.lua"
+	extendLua  = "redlock/lua/extend.lua"
+	releaseLua = "redlock/lua/release.lua"
+	saveLua    = "redlock/lua/save.lua"
+	quorumGo   = "internal/quorum/quorum.go"
+	acquireGo  = "redlock/acquire.go"
+	extendGo   = "redlock/extend.go"
+	laneGo     = "redlock/lane.go"
+	nodeGo     = "redlock/node.go"
+)
+
+// mutants are the rules, in the order of the protocol.
+var mutants = []mutant{
+	// What a node accepts.
+	{
+		"acquire: the fence is checked", acquireLua,
+		`if fresh and tonumber(fence) >= tonumber(token) then`,
+		`if false then`, "NO_FENCE_CHECK", "",
+	},
+	{
+		"acquire: fence < token, strictly", acquireLua,
+		`tonumber(fence) >= tonumber(token)`,
+		`tonumber(fence) > tonumber(token)`, "FENCE_NOT_STRICT", "",
+	},
+	{
+		"acquire: only the owner's lock is ours", acquireLua,
+		`if holder ~= owner then`,
+		`if not holder then`, "NO_OWNER_CHECK_ACQUIRE", "",
+	},
+	{
+		"extend: only the owner's lock is ours", extendLua,
+		`if holder and holder ~= owner then`,
+		`if false then`, "NO_OWNER_CHECK_EXTEND", "",
+	},
+	{
+		"extend: healing asks the fence", extendLua,
+		`if not holder and reached then`,
+		`if false then`, "HEAL_WITHOUT_FENCE", "",
+	},
+	{
+		"extend: healing raises the fence", extendLua,
+		`  redis.call('SET', KEYS[2], number .. state, 'PX', ARGV[4])`,
+		``, "HEAL_KEEPS_FENCE", "",
+	},
+	{
+		"release: only the owner's lock is deleted", releaseLua,
+		`local ours = redis.call('GET', KEYS[1]) == ARGV[1]`,
+		`local ours = true`, "NO_OWNER_CHECK_RELEASE", "",
+	},
+	{
+		"release: raises the fence", releaseLua,
+		`if not ours or ARGV[4] == '1' then`,
+		`if false then`, "RELEASE_KEEPS_FENCE", "",
+	},
+	{
+		"save: no later holder's state is overwritten", saveLua,
+		`    if redis.call('GET', KEYS[1]) ~= owner then`,
+		`    if false then`, "", "",
+	},
+	{
+		"save: no older state comes back", saveLua,
+		`  if cut then
+    local _, _, savedtoken`,
+		`  if false then
+    local _, _, savedtoken`, "", "",
+	},
+
+	// What makes a lease.
+	{
+		"a quorum is more than half", quorumGo,
+		`return n/2 + 1`,
+		`return max(1, n/2)`, "SMALL_QUORUM", "",
+	},
+	{
+		"drift is taken off the validity", quorumGo,
+		`return ttl/100 + 2*time.Millisecond`,
+		`return 0 * ttl`, "NO_DRIFT", "",
+	},
+	{
+		"validity counts from before the first node was asked", acquireGo,
+		`end := start + quorum.Validity(c.settings.ttl, 0)`,
+		`end := l.settings.clock.Elapsed() + quorum.Validity(c.settings.ttl, 0)`, "VALIDITY_FROM_END", "",
+	},
+	{
+		"an extension's validity counts from its start", extendGo,
+		`l.end = max(l.end, start+l.validity())`,
+		`l.end = max(l.end, now+l.validity())`, "VALIDITY_FROM_END", "",
+	},
+	{
+		"an extension counts only within the validity", extendGo,
+		`if l.over != nil || now >= l.contextEnd() {
+		l.mu.Unlock()
+		return l.Err()
+	}
+	if r.won {`,
+		`if l.over != nil {
+		l.mu.Unlock()
+		return l.Err()
+	}
+	if r.won {`, "", "./redlock TestAnExtensionDecidedAfterTheEndDoesNotCount",
+	},
+	{
+		"the context ends with the validity (timer)", extendGo,
+		`	next := l.contextEnd()`,
+		`	next := l.contextEnd() + time.Hour`, "", "",
+	},
+	{
+		"the context ends with the validity (clock)", extendGo,
+		`if l.over != nil || now < l.contextEnd() {`,
+		`if l.over != nil || now < l.contextEnd()+time.Second {`, "", "",
+	},
+	{
+		"early decision: not before a quorum has accepted", quorumGo,
+		`case yes >= Size(n):`,
+		`case yes > no:`, "EARLY_DECISION", "",
+	},
+	{
+		"early decision: stragglers are not waited for", quorumGo,
+		`	switch {
+	case yes >= Size(n):`,
+		`	switch {
+	case yes+no < n:
+		return Pending
+	case yes >= Size(n):`, "", "",
+	},
+	{
+		"an attempt that failed is released on all nodes", acquireGo,
+		`		l.withdraw(c, &grant{owner: owner, token: token, skip: skip})
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.failure`,
+		`		if err != nil {
+			return nil, err
+		}
+		return nil, r.failure`, "NO_WITHDRAW", "",
+	},
+	{
+		"a release that did not arrive is owed", laneGo,
+		`	if len(l.owed) < maxQueue {`,
+		`	if false {`, "", "",
+	},
+	{
+		"an owner is used once", acquireGo,
+		`owner := newOwner(l.settings.identity)`,
+		`owner := l.settings.identity + "/once"`, "OWNER_REUSED", "",
+	},
+	{
+		"a proposal is made afresh in each round", acquireGo,
+		`token, err := l.tokens.next(l.settings.clock.Now(), floor)`,
+		`token, err := l.tokens.next(time.Unix(0, 0), floor)`, "STALE_PROPOSAL", "",
+	},
+	{
+		"a proposal is above the fences that were seen", acquireGo,
+		`floor = max(floor, fence)`,
+		`floor = max(floor, 0*fence)`, "", "",
+	},
+
+	// Nodes that forget.
+	{
+		"restart rule: a restarted node does not count for a while", nodeGo,
+		`	maxTTL := n.fleet.maxTTL
+	full :=`,
+		`	maxTTL := n.fleet.maxTTL
+	if replaces || info.uptime < maxTTL {
+		return 0
+	}
+	full :=`, "NO_RESTART_RULE", "",
+	},
+	{
+		"run_id: each connection is checked", nodeGo,
+		`return n.checked && n.checkedAt == n.dials.Load() && !n.info.isReplica()`,
+		`return n.checked && !n.info.isReplica()`, "NO_RUNID_CHECK", "",
+	},
+	{
+		"run_id: another one is another process", nodeGo,
+		`case n.info.runID != info.runID:`,
+		`case n.info.runID == "":`, "NO_RUNID_CHECK", "",
+	},
+	{
+		"state that only a minority has is written back", acquireGo,
+		`if err == nil && !agreed {`,
+		`if err == nil && !agreed && false {`, "NO_WRITE_BACK", "",
+	},
+	{
+		"a node that came back is healed by extensions", extendLua,
+		`if not holder and reached then`,
+		`if not holder then`, "", "",
+	},
+	{
+		"a fence that a rival left does not end healing", extendGo,
+		`	if l.refused >= l.number {`,
+		`	if false {`, "", "",
+	},
+
+	// What is built on leases.
+	{
+		"gate: an older token is refused", "fencing/lua/gate.lua",
+		`if fence and tonumber(fence) > tonumber(token) then`,
+		`if false then`, "", "",
+	},
+	{
+		"a tick on record is not run again", "scheduler/pursuit.go",
+		`	if reg.Settled.has(p.tick) && !ours {`,
+		`	if reg.Settled.has(p.tick) && !ours && false {`, "", "",
+	},
+	{
+		"a run begins only once its claim is on record", "scheduler/pursuit.go",
+		`		if err == nil {
+			return true
+		}
+		p.obstacle(err)`,
+		`		if err == nil || lease.Err() == nil {
+			return true
+		}
+		p.obstacle(err)`, "", "",
+	},
+	{
+		"a term's context ends with its lease", "leader/term.go",
+		`func (c *termContext) Err() error {`,
+		`func (c *termContext) Err() error {
+	if true {
+		return c.Context.Err()
+	}`, "", "",
+	},
+}
