@@ -21,7 +21,8 @@ type Guard struct {
 }
 
 // NewGuard makes a Guard of the Locker that gives the leases and the gate at the resources.
-// Both stay the caller's. The error wraps redlock.ErrInvalidOption.
+// Both stay the caller's. The error wraps redlock.ErrInvalidOption, or is what the Locker says of
+// WithLease (redlock.ErrTTLTooLong, redlock.ErrTTLTooShort).
 func NewGuard(locker *redlock.Locker, gate Gate, opts ...GuardOption) (*Guard, error) {
 	switch {
 	case locker == nil:
@@ -32,6 +33,9 @@ func NewGuard(locker *redlock.Locker, gate Gate, opts ...GuardOption) (*Guard, e
 	s, err := newGuardSettings(opts)
 	if err != nil {
 		return nil, err
+	}
+	if err := locker.Validate("resource", s.lease...); err != nil {
+		return nil, fmt.Errorf("fencing: options of the lease: %w", err)
 	}
 	t, err := newGuardTelemetry(&s)
 	if err != nil {

@@ -102,7 +102,7 @@ func (g *RedisGate) IncrBy(ctx context.Context, resource string, token redlock.T
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("fencing: incrby %q: unexpected reply: %w", key, err)
-	case len(reply) != 2:
+	case len(reply) != 2 || (reply[0] != 0 && reply[0] != 1):
 		return 0, fmt.Errorf("fencing: incrby %q: unexpected reply %v", key, reply)
 	case reply[0] == 0:
 		return 0, &BelowFloorError{Key: key, Value: reply[1], Delta: delta, Floor: floor}
@@ -181,7 +181,7 @@ func seen(err error) redlock.Token {
 		return 0
 	}
 	n, _ := strconv.ParseInt(fields[1], 10, 64)
-	return redlock.Token(n)
+	return redlock.Token(max(0, n))
 }
 
 // eval runs a script by its name, or by its text where the server does not know it yet.

@@ -36,14 +36,14 @@ func New(locker *redlock.Locker, name string, opts ...Option) (*Elector, error) 
 	}
 	s, err := newSettings(opts)
 	if err != nil {
-		return nil, fmt.Errorf("leader: elector %q: %w", name, err)
+		return nil, fmt.Errorf("leader: elector %.64q: %w", name, err)
 	}
 	e := &Elector{locker: locker, name: name, settings: s, lease: s.lease()}
 	if err := locker.Validate(name, e.lease...); err != nil {
-		return nil, fmt.Errorf("leader: elector %q: %w", name, err)
+		return nil, fmt.Errorf("leader: elector %.64q: %w", name, err)
 	}
 	if e.telemetry, err = newTelemetry(&s); err != nil {
-		return nil, fmt.Errorf("leader: elector %q: create metrics: %w", name, err)
+		return nil, fmt.Errorf("leader: elector %.64q: create metrics: %w", name, err)
 	}
 	return e, nil
 }

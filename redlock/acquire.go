@@ -109,6 +109,8 @@ type grant struct {
 	end   time.Duration // of the validity
 	state version
 	skip  nodeSet // nodes that were never sent anything
+	// proposals > 1: a node may hold the lock by an earlier one, with a fence below the token.
+	proposals int
 }
 
 // run waits for the turn in this process and then for the nodes.
@@ -247,18 +249,24 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		} else {
 			skip = skip.and(neverSent(&r))
 		}
-		if fence := r.fence(); fence > 0 {
+		fence, behind := r.fence()
+		if fence > 0 {
 			floor = max(floor, fence)
 			l.tokens.observe(l.settings.clock.Now(), fence)
 		}
 		if err == nil && r.won {
-			return c.accept(ctx, &grant{owner: owner, token: token, skip: skip}, start, &r)
+			return c.accept(ctx, &grant{owner: owner, token: token, skip: skip, proposals: proposal}, start, &r)
 		}
-		again := err == nil && proposal < maxProposals && r.votes+r.count(stale) >= quorum.Size(len(l.fleet.nodes))
+		again := err == nil && proposal < maxProposals && r.votes+behind >= quorum.Size(len(l.fleet.nodes))
 		if again {
 			continue
 		}
-		l.withdraw(c, &grant{owner: owner, token: token, skip: skip})
+		if err == nil {
+			if exhausted := r.exhausted(); exhausted != nil {
+				err = fmt.Errorf("redlock: acquire %q: %w", c.name, exhausted)
+			}
+		}
+		l.withdraw(c, &grant{owner: owner, token: token, skip: skip, proposals: proposal})
 		if err != nil {
 			return nil, err
 		}
@@ -314,6 +322,6 @@ func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, err
 
 // withdraw releases an acquisition that came to nothing, without waiting.
 func (l *Locker) withdraw(c *campaign, g *grant) {
-	e := ending{owner: g.owner, number: g.token, skip: g.skip}
+	e := ending{owner: g.owner, number: g.token, grown: g.proposals > 1, skip: g.skip}
 	l.fleet.ask(releaseOp(c.keys, e, &l.settings), nil, nil)
 }

@@ -2,7 +2,9 @@ package redlock
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -53,66 +55,101 @@ func (v version) same(w version) bool {
 	return v.token == w.token && v.sequence == w.sequence && bytes.Equal(v.value, w.value)
 }
 
-// parseReply reads what a script returned: {verdict, …} as each script documents it.
+// A replyError is a reply that is none of those that the script documents: something else answers
+// for the node, or has written to its keys. It is the server's word all the same, like an error
+// that it replies with: to send the step again would bring the same.
+type replyError struct{ text string }
+
+func (e *replyError) Error() string { return e.text }
+
+// RedisError makes it a redis.Error.
+func (e *replyError) RedisError() {}
+
+func unexpected(s *script, reply any) error {
+	return &replyError{fmt.Sprintf("unexpected reply %.100q to script %s", fmt.Sprint(reply), s.name)}
+}
+
+// parseReply reads what a script returned: {verdict, …} as each script documents it, and nothing
+// that is merely like it, because a vote that was not given must not be counted.
 func parseReply(s *script, reply any) (answer, error) {
 	if s == wakeScript {
 		return answer{verdict: accepted}, nil
 	}
-	fields, ok := reply.([]any)
-	if !ok || len(fields) == 0 {
-		return answer{}, fmt.Errorf("unexpected reply %v to script %s", reply, s.name)
-	}
+	fields, _ := reply.([]any)
 	if s == inspectScript {
 		return parseInspection(fields)
 	}
-	code, ok := fields[0].(int64)
-	if !ok {
-		return answer{}, fmt.Errorf("unexpected reply %v to script %s", reply, s.name)
+	var code int64
+	ok := false
+	if len(fields) > 0 {
+		code, ok = fields[0].(int64)
+	}
+	var text string // of the second field, where it is one
+	if len(fields) > 1 {
+		var isText bool
+		text, isText = fields[1].(string)
+		ok = ok && isText != (s == releaseScript)
 	}
 	switch {
-	case s == releaseScript && len(fields) == 2:
-		woken, _ := fields[1].(int64)
-		return answer{verdict: accepted, woken: int(woken)}, nil
-	case s == saveScript && code == 1:
+	case !ok:
+	case s == releaseScript:
+		if len(fields) == 2 && (code == 0 || code == 1) {
+			if woken, ok := fields[1].(int64); ok && woken >= 0 {
+				return answer{verdict: accepted, woken: int(woken)}, nil
+			}
+		}
+	case s == saveScript && code == 1 && len(fields) == 1:
 		return answer{verdict: accepted}, nil
-	case code == 1 && len(fields) == 2, code == 2 && len(fields) == 2:
-		text, _ := fields[1].(string)
-		if s == extendScript && text != "" {
+	case s == acquireScript && code == 1 && len(fields) == 2:
+		state, err := parseVersion(text)
+		return answer{verdict: accepted, state: state}, err
+	case s == extendScript && (code == 1 || code == 2) && len(fields) == 2:
+		if text != "" {
 			text += " " // the version only
 		}
 		state, err := parseVersion(text)
+		if err == nil && len(state.value) > 0 {
+			break
+		}
 		verdict := accepted
 		if code == 2 {
 			verdict = healed
 		}
 		return answer{verdict: verdict, state: state}, err
-	case code == 0 && len(fields) == 3:
-		holder, _ := fields[1].(string)
-		return answer{verdict: taken, holder: holder, left: millis(fields[2])}, nil
+	case s != saveScript && code == 0 && len(fields) == 3:
+		if left, ok := fields[2].(int64); ok {
+			return answer{verdict: taken, holder: text, left: millis(left)}, nil
+		}
 	case code == -1 && len(fields) == 2:
-		text, _ := fields[1].(string)
-		fence, err := strconv.ParseInt(text, 10, 64)
-		return answer{verdict: stale, fence: Token(fence)}, err
+		// A fence beyond what an int64 holds is as much too high as the highest.
+		fence, err := number(text)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			return answer{verdict: stale, fence: Token(fence)}, nil
+		}
 	}
-	return answer{}, fmt.Errorf("unexpected reply %v to script %s", reply, s.name)
+	return answer{}, unexpected(s, reply)
 }
 
 func parseInspection(fields []any) (answer, error) {
 	if len(fields) != 3 {
-		return answer{}, fmt.Errorf("unexpected reply %v to script inspect", fields)
+		return answer{}, unexpected(inspectScript, fields)
 	}
-	holder, _ := fields[0].(string)
-	a := answer{verdict: accepted, holder: holder, left: millis(fields[1])}
-	text, _ := fields[2].(string)
+	holder, ok1 := fields[0].(string)
+	left, ok2 := fields[1].(int64)
+	text, ok3 := fields[2].(string)
+	if !ok1 || !ok2 || !ok3 {
+		return answer{}, unexpected(inspectScript, fields)
+	}
+	a := answer{verdict: accepted, holder: holder, left: millis(left)}
 	if text == "" {
 		return a, nil
 	}
 	fence, state, _ := strings.Cut(text, " ")
-	number, err := strconv.ParseInt(fence, 10, 64)
+	n, err := number(fence)
 	if err != nil {
-		return a, fmt.Errorf("fence key holds %q: %w", fence, err)
+		return a, &replyError{fmt.Sprintf("the fence key holds %.40q, which is no token; delete it while nobody holds the name", fence)}
 	}
-	a.fence = Token(number)
+	a.fence = Token(n)
 	a.state, err = parseVersion(state)
 	return a, err
 }
@@ -122,20 +159,32 @@ func parseVersion(text string) (version, error) {
 	if text == "" {
 		return version{}, nil
 	}
-	token, rest, ok1 := strings.Cut(text, " ")
-	sequence, value, ok2 := strings.Cut(rest, " ")
-	t, err1 := strconv.ParseInt(token, 10, 64)
-	s, err2 := strconv.ParseInt(sequence, 10, 64)
-	if !ok1 || !ok2 || err1 != nil || err2 != nil {
-		return version{}, fmt.Errorf("the fence key holds a state that is not ours: %.40q", text)
+	token, rest, _ := strings.Cut(text, " ")
+	sequence, value, ok := strings.Cut(rest, " ")
+	t, err1 := number(token)
+	s, err2 := number(sequence)
+	if !ok || err1 != nil || err2 != nil {
+		return version{}, &replyError{fmt.Sprintf("the fence key holds a state that is not ours: %.40q", text)}
 	}
 	return version{token: Token(t), sequence: s, value: []byte(value)}, nil
 }
 
-// millis reads a PTTL; without a TTL (-1) or a key (-2) there is nothing to wait for.
-func millis(reply any) time.Duration {
-	ms, _ := reply.(int64)
-	return time.Duration(max(0, ms)) * time.Millisecond
+// number reads digits and nothing else, as the scripts do.
+func number(text string) (int64, error) {
+	if strings.Trim(text, "0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// millis makes a time of a PTTL; without a TTL (-1) or a key (-2) there is nothing to wait for.
+// PTTL cuts off: 0 says that less than a millisecond is left, which is worth waiting for.
+func millis(ms int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	if ms == 0 {
+		ms = 1
+	}
+	return time.Duration(min(max(0, ms), most)) * time.Millisecond
 }
 
 // refusal says why an answer is not a vote for the step, or nil.
@@ -147,7 +196,7 @@ func (a *answer) refusal() error {
 		}
 		return nil
 	case taken:
-		return fmt.Errorf("held by %s for another %v", a.holder, a.left.Round(time.Millisecond))
+		return fmt.Errorf("held by %s for another %v", shown(a.holder), a.left.Round(time.Millisecond))
 	case stale:
 		return fmt.Errorf("has seen token %d", a.fence)
 	case failed:

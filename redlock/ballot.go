@@ -65,13 +65,31 @@ func (r *result) count(v verdict) int {
 	return n
 }
 
-// fence is the highest fence that a node answered with.
-func (r *result) fence() Token {
-	var high Token
+// fence is the highest fence that a node answered with and that leaves a token above it, and
+// behind how many nodes are: those that may accept the next proposal.
+func (r *result) fence() (high Token, behind int) {
 	for i := range r.answers {
-		high = max(high, r.answers[i].fence)
+		a := &r.answers[i]
+		if a.verdict == stale && a.fence < maxToken {
+			high = max(high, a.fence)
+			behind++
+		}
 	}
-	return high
+	return high, behind
+}
+
+// exhausted is an error if so many nodes have a fence above which there is no token, and so can
+// never accept, that there is no quorum without them.
+func (r *result) exhausted() error {
+	spare := len(r.answers) - quorum.Size(len(r.answers))
+	for i := range r.answers {
+		if a := &r.answers[i]; a.verdict == stale && a.fence >= maxToken {
+			if spare--; spare < 0 {
+				return errNoTokenAbove(a.fence)
+			}
+		}
+	}
+	return nil
 }
 
 // state is the newest state among the votes that count, and whether all of them agree on it.
@@ -131,10 +149,18 @@ func (r *result) failure(op, name string, nodes []*node) *QuorumError {
 func (r *result) reason(op string, quarantined int) error {
 	spare := len(r.answers) - quorum.Size(len(r.answers)) // nodes that a step can do without
 	refused, out := r.count(taken)+r.count(stale), r.count(failed)
+	// What a node in quarantine says of others was never part of a quorum since it restarted: its
+	// refusal says no more of who holds the name than its vote would.
+	proof := 0
+	for i := range r.answers {
+		if a := &r.answers[i]; a.quarantine == 0 && (a.verdict == taken || a.verdict == stale) {
+			proof++
+		}
+	}
 	switch {
-	case op == "extend" && refused > spare:
+	case op == "extend" && proof > spare:
 		return ErrLeaseLost
-	case op == "save" && refused > spare:
+	case op == "save" && proof > spare:
 		return ErrStaleToken
 	case op == "acquire" && refused > 0 && out+quarantined <= spare:
 		return ErrTaken

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -85,10 +86,13 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text 
 			cmds[i] = pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...)
 		}
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	panicked := execute(ctx, pipe) // else each command has its own error
 	missing = -1
 	for i, cmd := range cmds {
 		value, err := cmd.Result()
+		if panicked != nil {
+			value, err = nil, panicked
+		}
 		replies[i] = reply{value, lateness(err)}
 		if missing < 0 && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
 			missing = i
@@ -97,11 +101,26 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text 
 	return missing
 }
 
+// execute runs a pipeline. The client makes room for whatever length a reply announces, and panics
+// where no memory has it: that is the node's fault, and not worth a process.
+func execute(ctx context.Context, pipe redis.Pipeliner) (panicked error) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked = fmt.Errorf("the redis client panicked on the reply: %v", v)
+		}
+	}()
+	_, _ = pipe.Exec(ctx)
+	return nil
+}
+
 // judge turns a reply into an answer that may or may not count.
 func (l *lane) judge(o *op, r reply) answer {
 	// What is wrong with the node comes before what it says: a replica refuses every script.
 	if err := l.node.fault(); err != nil {
 		return answer{verdict: failed, err: err}
+	}
+	if redis.HasErrorPrefix(r.err, "BADFENCE") {
+		return answer{verdict: failed, err: fmt.Errorf("%w: the fence key %q is no token; find out who writes to it, and delete it while nobody holds the name", r.err, o.keys[1])}
 	}
 	if r.err != nil {
 		return answer{verdict: failed, err: r.err}
@@ -123,7 +142,9 @@ func (l *lane) settle(batch []*op, answers []answer) {
 	for i, o := range batch {
 		open[i] = !o.settled
 		o.settled = true
-		if o.isRelease() && answers[i].verdict == failed && !isReply(answers[i].err) {
+		// A replica takes no writes, however often it is asked.
+		lost := answers[i].verdict == failed && !isReply(answers[i].err) && !errors.Is(answers[i].err, ErrReplica)
+		if o.isRelease() && lost {
 			l.owe(o)
 		}
 	}

@@ -61,7 +61,8 @@
 // may raise the fence above its own token (Status.Token shows the fence).
 //
 // Where nodes lose their memory, the fences go with it, and the clocks are what is left: tokens
-// then grow as long as the wall clocks of the clients differ by less than the maximum TTL.
+// then grow as long as the wall clocks of the clients differ by less than the maximum TTL less what
+// one round of questions takes.
 //
 // # State
 //

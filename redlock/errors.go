@@ -3,8 +3,12 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Conditions that a caller may want to tell apart with errors.Is. The errors that are returned
@@ -91,13 +95,15 @@ func (e *QuorumError) Error() string {
 	switch {
 	case errors.Is(e.Err, ErrTaken):
 		if e.Holder != "" {
-			fmt.Fprintf(&b, ": held by %s", e.Holder)
+			fmt.Fprintf(&b, ": held by %s", shown(e.Holder))
 		}
 		if e.Wait > 0 {
 			fmt.Fprintf(&b, ", expires in %v at the latest unless extended", e.Wait.Round(time.Millisecond))
 		}
 	case errors.Is(e.Err, ErrQuarantined):
 		fmt.Fprintf(&b, "; they count again in %v", e.Wait.Round(time.Millisecond))
+	case errors.Is(e.Err, ErrNoQuorum) && e.denied():
+		b.WriteString("; give the user that the nodes know us by the rights of docs/acl.md")
 	case errors.Is(e.Err, ErrNoQuorum):
 		b.WriteString("; check that the nodes are up and reachable from here")
 	case errors.Is(e.Err, ErrNoValidity):
@@ -111,6 +117,27 @@ func (e *QuorumError) Error() string {
 	}
 	b.WriteString(")")
 	return b.String()
+}
+
+// denied reports whether a node's access rules stood in the way, of the step or in its script.
+func (e *QuorumError) denied() bool {
+	return slices.ContainsFunc(e.Nodes, func(n *NodeError) bool {
+		return redis.HasErrorPrefix(n.Err, "NOPERM") ||
+			redis.HasErrorPrefix(n.Err, "ACL failure in script") || // from 7.2 on
+			redis.HasErrorPrefix(n.Err, "The user executing the script can't")
+	})
+}
+
+// shown is an owner as it is written into messages: on one line, and no longer than any of ours.
+// A foreign client may have put anything into a lock.
+func shown(owner string) string {
+	if len(owner) > maxOwner {
+		owner = owner[:maxOwner] + "…"
+	}
+	if quoted := strconv.Quote(owner); quoted != `"`+owner+`"` {
+		return quoted
+	}
+	return owner
 }
 
 // Unwrap gives the condition and what the nodes said.

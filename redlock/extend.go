@@ -125,7 +125,7 @@ func (l *Lease) extend(ctx context.Context, done func(error)) {
 	if l.refused >= l.number {
 		// An error leaves the number as it is: those nodes stay out, the others go on.
 		if n, err := locker.tokens.next(locker.settings.clock.Now(), l.refused); err == nil {
-			l.number = n
+			l.number, l.grown = n, true
 		}
 	}
 	step := extendOp(l.keys, l.owner, l.number, &locker.settings, l.settings.ttl)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -34,8 +35,9 @@ func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, erro
 	sections := []*redis.StringCmd{
 		pipe.Info(ctx, "server"), pipe.Info(ctx, "replication"), pipe.Info(ctx, "memory"),
 	}
-	// Exec repeats the first command's error; each command is looked at below.
-	_, _ = pipe.Exec(ctx)
+	if err := execute(ctx, pipe); err != nil { // else each command is looked at below
+		return nodeInfo{}, err
+	}
 	fields := map[string]string{}
 	for i, section := range sections {
 		text, err := section.Result()
@@ -45,13 +47,18 @@ func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, erro
 			}
 			continue
 		}
-		for line := range strings.Lines(text) {
-			if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-				fields[key] = value
-			}
-		}
+		addFields(fields, text)
 	}
 	return parseInfo(fields)
+}
+
+// addFields reads one section.
+func addFields(fields map[string]string, text string) {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[key] = value
+		}
+	}
 }
 
 func parseInfo(fields map[string]string) (nodeInfo, error) {
@@ -65,7 +72,9 @@ func parseInfo(fields map[string]string) (nodeInfo, error) {
 	if info.runID == "" || err != nil {
 		return info, errNoRunID
 	}
-	info.uptime = time.Duration(seconds) * time.Second
+	// A clock that was set back makes it negative: it has just started, as far as anyone can tell.
+	const longest = int64(math.MaxInt64 / time.Second)
+	info.uptime = time.Duration(min(max(0, seconds), longest)) * time.Second
 	info.replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	if second, ok := fields["master_replid2"]; ok {
 		info.replicationKnown = true

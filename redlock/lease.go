@@ -33,6 +33,7 @@ type Lease struct {
 	extensions int           // done so far
 	failure    error         // of the last extension, nil when it went well
 	number     Token         // fence number: the token, or higher after healing (see extend)
+	grown      bool          // a node may hold the lock with a fence below the number
 	refused    Token         // fence of a node that could not be healed with number
 	skip       nodeSet       // nodes that need no release
 	over       *LeaseError   // how it ended
@@ -45,6 +46,7 @@ func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campa
 	lease := &Lease{
 		locker: l, name: c.name, keys: c.keys, owner: g.owner, token: g.token, settings: c.settings, turn: c.turn,
 		since: l.settings.clock.Elapsed(), span: span, end: g.end, number: g.token, skip: g.skip, state: g.state,
+		grown: g.proposals > 1,
 	}
 	lease.extendAt = g.end - lease.validity() + c.settings.ttl/3
 	ctx, cancel := context.WithCancelCause(base)
@@ -149,7 +151,7 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Lock()
 	before := l.over
 	step := releaseOp(l.keys, ending{
-		owner: l.owner, number: l.number, grown: l.number > l.token, held: true, skip: l.skip,
+		owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip,
 	}, &locker.settings)
 	l.mu.Unlock()
 	var heard func(*result)

@@ -1,8 +1,10 @@
 package redlock
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -27,6 +29,7 @@ type listener struct {
 	lane    *lane
 	inbox   string
 	ended   chan struct{}
+	warned  bool // of a node that refuses; only its goroutine looks
 
 	mu      sync.Mutex
 	changes map[string]bool // channel → wanted
@@ -70,7 +73,7 @@ func (l *listener) run() {
 		if len(drop) > 0 {
 			_ = sub.Unsubscribe(ctx, drop...)
 		}
-		message, err := sub.ReceiveTimeout(ctx, listenLook)
+		message, err := receive(ctx, sub)
 		var timeout net.Error
 		switch {
 		case err == nil:
@@ -83,9 +86,31 @@ func (l *listener) run() {
 				_ = sub.Ping(ctx)
 			}
 		default:
+			l.refused(err)
 			l.pause(retry.NextBackOff())
 		}
 	}
+}
+
+// receive waits for a message; see execute for the panic.
+func receive(ctx context.Context, sub *redis.PubSub) (message any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the redis client panicked on a message: %v", v)
+		}
+	}()
+	return sub.ReceiveTimeout(ctx, listenLook)
+}
+
+// refused tells the operator, once, of a node that lets nobody subscribe.
+func (l *listener) refused(err error) {
+	if l.warned || !redis.HasErrorPrefix(err, "NOPERM") {
+		return
+	}
+	l.warned = true
+	node := l.lane.node
+	node.fleet.logger.Warn("redlock: node refuses subscriptions; those who wait for a name ask again at intervals instead of being woken; allow +subscribe, +unsubscribe and the channels of the key prefix to its user",
+		"node", node.name, "error", err)
 }
 
 func (l *listener) pause(d time.Duration) {

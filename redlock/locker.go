@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,7 +86,7 @@ func checkClients(nodes []redis.UniversalClient) error {
 	clients := map[redis.UniversalClient]int{}
 	addrs := map[string]int{}
 	for i, client := range nodes {
-		if client == nil {
+		if isNil(client) {
 			return fmt.Errorf("redlock: %w: the client of node %d is nil", ErrInvalidOption, i)
 		}
 		if first, ok := clients[client]; ok {
@@ -97,12 +98,30 @@ func checkClients(nodes []redis.UniversalClient) error {
 			continue
 		}
 		addr := c.Options().Addr
+		if strings.Contains(addr, "://") {
+			return fmt.Errorf("redlock: %w: the address of node %d is a URL; make its options with redis.ParseURL", ErrInvalidOption, i)
+		}
 		if first, ok := addrs[addr]; ok && addr != failoverAddr {
 			return fmt.Errorf("redlock: %w: nodes %d and %d both have address %s; give each server once", ErrSameServer, first, i, addr)
 		}
 		addrs[addr] = i
 	}
 	return nil
+}
+
+// isNil reports whether there is no client, also where a nil pointer was put into the interface.
+func isNil(client redis.UniversalClient) bool {
+	switch c := client.(type) {
+	case nil:
+		return true
+	case *redis.Client:
+		return c == nil
+	case *redis.ClusterClient:
+		return c == nil
+	case *redis.Ring:
+		return c == nil
+	}
+	return false
 }
 
 // failoverAddr is what go-redis calls the address of every client that asks a Sentinel.

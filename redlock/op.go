@@ -45,7 +45,7 @@ func extendOp(k keys, owner string, number Token, s *settings, ttl time.Duration
 type ending struct {
 	owner  string
 	number Token   // fence number
-	grown  bool    // the number is no longer the token
+	grown  bool    // a node may hold the lock with a fence below the number: it was proposed, or raised, later
 	held   bool    // it was a lease, for which others may be waiting
 	skip   nodeSet // nodes that were never sent anything
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -25,7 +26,12 @@ const (
 	MinTTL = 10 * time.Millisecond
 	// MaxStateSize is the largest state of a lease, in bytes.
 	MaxStateSize = 8 << 10
+	// MaxIdentityLength is the longest identity, in bytes: it is part of every step.
+	MaxIdentityLength = 512
 )
+
+// longestTTL keeps sums of times far from what a Duration holds.
+const longestTTL = 365 * 24 * time.Hour
 
 // An Option is a setting of a Locker.
 type Option interface{ apply(*settings) }
@@ -118,9 +124,9 @@ func WithMaxAttempts(n int) LeaseOption {
 	return leaseOption(func(s *leaseSettings) { s.maxAttempts = n })
 }
 
-// WithMaxTTL sets the longest TTL that any client of the fleet uses. Default 10 s. A node that
-// restarted does not count until it has been up for this long, so it must be the same in all
-// clients, and a fresh fleet serves only after this time.
+// WithMaxTTL sets the longest TTL that any client of the fleet uses. Default 10 s, at most a year.
+// A node that restarted does not count until it has been up for this long, so it must be the same
+// in all clients, and a fresh fleet serves only after this time.
 func WithMaxTTL(d time.Duration) Option {
 	return option(func(s *settings) { s.maxTTL = d })
 }
@@ -143,7 +149,8 @@ func WithKeyPrefix(prefix string) Option {
 	return option(func(s *settings) { s.keyPrefix = prefix })
 }
 
-// WithIdentity sets the readable part of the owner. Default "host:pid".
+// WithIdentity sets the readable part of the owner: UTF-8, at most MaxIdentityLength bytes. Whoever
+// asks for a name that is taken is told it. Default "host:pid".
 func WithIdentity(identity string) Option {
 	return option(func(s *settings) { s.identity = identity })
 }
@@ -210,10 +217,19 @@ func (s *settings) validate() error {
 	switch {
 	case s.maxTTL < MinTTL:
 		return fmt.Errorf("redlock: %w: maximum TTL %v is below %v", ErrInvalidOption, s.maxTTL, MinTTL)
+	case s.maxTTL > longestTTL:
+		return fmt.Errorf("redlock: %w: maximum TTL %v is above %v; a node that restarted would not count for as long", ErrInvalidOption, s.maxTTL, longestTTL)
 	case s.fenceTTL < 2*s.maxTTL:
 		return fmt.Errorf("redlock: %w: fence TTL %v is below twice the maximum TTL %v; a fence must outlive every lease", ErrInvalidOption, s.fenceTTL, s.maxTTL)
 	case s.identity == "":
 		return fmt.Errorf("redlock: %w: the identity is empty", ErrInvalidOption)
+	case len(s.identity) > MaxIdentityLength:
+		return fmt.Errorf("redlock: %w: the identity has %d bytes, the limit is %d", ErrInvalidOption, len(s.identity), MaxIdentityLength)
+	case !utf8.ValidString(s.identity):
+		return fmt.Errorf("redlock: %w: the identity %q is not UTF-8", ErrInvalidOption, s.identity)
+	}
+	if _, err := keysOf(s.keyPrefix, "name"); err != nil {
+		return fmt.Errorf("redlock: %w: key prefix %.40q has a '}' without a hash tag {…} before it, so the two keys of a name could not share a hash slot", ErrInvalidOption, s.keyPrefix)
 	}
 	if err := s.lease.validate(s.maxTTL); err != nil {
 		return err
@@ -225,7 +241,7 @@ func (s *settings) validate() error {
 }
 
 func (ls *leaseSettings) validate(maxTTL time.Duration) error {
-	validity := quorum.Validity(ls.ttl, 0)
+	validity := quorum.Validity(ls.ttl.Truncate(time.Millisecond), 0) // as the nodes count
 	switch {
 	case ls.ttl < MinTTL:
 		return fmt.Errorf("redlock: %w: %v is below %v", ErrTTLTooShort, ls.ttl, MinTTL)

@@ -4,7 +4,11 @@ import (
 	"crypto/rand"
 	"os"
 	"strconv"
+	"strings"
 )
+
+// maxOwner is the length of the longest owner that newOwner makes.
+const maxOwner = MaxIdentityLength + 1 + 26
 
 // newOwner returns the value of one acquisition: the readable identity, and at least 128 random
 // bits, so that no two acquisitions of any client ever share one ("This value must be unique
@@ -18,5 +22,6 @@ func defaultIdentity() string {
 	if err != nil || host == "" {
 		host = "unknown"
 	}
-	return host + ":" + strconv.Itoa(os.Getpid())
+	host = host[:min(len(host), MaxIdentityLength/2)]
+	return strings.ToValidUTF8(host, "?") + ":" + strconv.Itoa(os.Getpid())
 }

@@ -19,9 +19,10 @@ func (l *Lease) State() []byte {
 // long as the fence: WithFenceTTL, counted from the name's last use.
 //
 // Errors: ErrStateTooLarge above MaxStateSize; ErrStaleToken when another has acquired the name
-// since; ErrNoQuorum; the lease's own error when it has ended. After ErrNoQuorum, or when ctx
-// ends first, the value may or may not be there, and a later holder may find it though the next
-// one did not: save it again, or save something else over it.
+// since; ErrNoQuorum; the lease's own error when it has ended, also when that was before the quorum
+// had answered. After any of these, or when ctx ends first, the value may or may not be there, and
+// a later holder may find it though the next one did not: save it again, or save something else
+// over it.
 func (l *Lease) Save(ctx context.Context, value []byte) error {
 	if len(value) > MaxStateSize {
 		return fmt.Errorf("redlock: save %q: %w: %d bytes, the limit is %d; store the data elsewhere and save a reference to it",
@@ -46,9 +47,16 @@ func (l *Lease) Save(ctx context.Context, value []byte) error {
 		return r.failure("save", l.name, locker.fleet.nodes)
 	}
 	l.mu.Lock()
-	if l.state.before(v) {
+	late := l.remaining() == 0
+	if !late && l.state.before(v) {
 		l.state = v
 	}
 	l.mu.Unlock()
+	if late {
+		// It may have been accepted behind the back of a later holder: an extension that came late
+		// can have put our lock back where that one has come and gone.
+		l.endIfDue()
+		return fmt.Errorf("redlock: save %q: %w; whether a later holder finds the value is not known", l.name, l.Err())
+	}
 	return nil
 }

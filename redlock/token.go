@@ -30,8 +30,7 @@ type tokens struct {
 // next proposes a token above floor, the highest fence that is known for the name.
 func (t *tokens) next(wall time.Time, floor Token) (Token, error) {
 	if floor >= maxToken {
-		return 0, fmt.Errorf("%w: a node has fence %d and the largest token is %d; the fence key is damaged: delete it on all nodes while nobody holds the name",
-			ErrTokensExhausted, floor, maxToken)
+		return 0, errNoTokenAbove(floor)
 	}
 	if floor > Token(wall.UnixMicro())+maxAhead {
 		return floor + 1, nil
@@ -39,10 +38,19 @@ func (t *tokens) next(wall time.Time, floor Token) (Token, error) {
 	for {
 		last := t.last.Load()
 		proposal := max(wall.UnixMicro(), last+1, int64(floor)+1)
+		if Token(proposal) > maxToken {
+			return 0, fmt.Errorf("%w: the wall clock says %s, for which the largest token, %d, is too small; set the clock",
+				ErrTokensExhausted, wall.Format(time.RFC3339), maxToken)
+		}
 		if t.last.CompareAndSwap(last, proposal) {
 			return Token(proposal), nil
 		}
 	}
+}
+
+func errNoTokenAbove(fence Token) error {
+	return fmt.Errorf("%w: a node has fence %d and the largest token is %d; the fence key is damaged: delete it on all nodes while nobody holds the name",
+		ErrTokensExhausted, fence, maxToken)
 }
 
 // observe takes note of a fence, so that the next proposal for its name is not refused.

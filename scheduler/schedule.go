@@ -21,6 +21,8 @@ const (
 
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
+var zonePrefixes = [2]string{"CRON_TZ=", "TZ="}
+
 // parse reads a spec. now is where it must come due after at some time.
 func parse(spec string, loc *time.Location, now time.Time) (cron.Schedule, error) {
 	s, err := parseIn(spec, loc)
@@ -39,8 +41,8 @@ func parseIn(spec string, loc *time.Location) (cron.Schedule, error) {
 	if rest == "" {
 		return nil, errors.New("it is empty")
 	}
-	// The parser knows the prefix, but panics where nothing follows it.
-	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+	// The parser knows the prefixes, but panics where nothing follows one.
+	for _, prefix := range zonePrefixes {
 		zone, ok := strings.CutPrefix(rest, prefix)
 		if !ok {
 			continue
@@ -52,6 +54,8 @@ func parseIn(spec string, loc *time.Location) (cron.Schedule, error) {
 			return nil, fmt.Errorf("no time zone follows %s; write %sEurope/Berlin, for example", prefix, prefix)
 		case rest == "":
 			return nil, errors.New("nothing follows the time zone")
+		case strings.HasPrefix(rest, zonePrefixes[0]) || strings.HasPrefix(rest, zonePrefixes[1]):
+			return nil, errors.New("it has two time zones")
 		}
 		var err error
 		if loc, err = time.LoadLocation(zone); err != nil {
@@ -100,9 +104,10 @@ type every struct {
 }
 
 func (e every) Next(t time.Time) time.Time {
-	since, interval := t.UnixNano(), int64(e.interval)
+	// In milliseconds, which last for longer than the nanoseconds' 292 years.
+	since, interval := t.UnixMilli(), e.interval.Milliseconds()
 	past := (since%interval + interval) % interval
-	return time.Unix(0, since-past+interval).In(e.loc)
+	return time.UnixMilli(since - past + interval).In(e.loc)
 }
 
 // newest is the last tick that is due at now, given one that is, and how many were passed over

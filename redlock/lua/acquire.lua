@@ -5,7 +5,8 @@
 --
 -- Accepted when the lock is ours, or when it is free and fence < token, strictly: a fence that
 -- has reached the token says that this acquisition, or a later one, has been here and is over.
--- Returns {1, state}, {0, holder, ms left} when taken, or {-1, fence} when the token is too old.
+-- Returns {1, state}, {0, holder, ms left} when taken, or {-1, fence} when the token is too old;
+-- the error BADFENCE and the fence where that is no number.
 -- Safe to run twice. The common case costs two calls.
 
 local owner, token = ARGV[1], ARGV[2]
@@ -28,6 +29,14 @@ end
 local cut = string.find(old, ' ', 1, true)
 local fence = cut and string.sub(old, 1, cut - 1) or old
 local state = cut and string.sub(old, cut + 1) or ''
+
+if not tonumber(fence) then -- what cannot be compared is refused, and stays as it is
+  redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
+  if fresh then
+    redis.call('DEL', KEYS[1])
+  end
+  return redis.error_reply('BADFENCE ' .. fence)
+end
 
 if fresh and tonumber(fence) >= tonumber(token) then
   redis.call('SET', KEYS[2], old, 'PX', ARGV[4])

@@ -22,6 +22,9 @@ local old = redis.call('GET', KEYS[2]) or ''
 local cut = string.find(old, ' ', 1, true)
 local fence = cut and string.sub(old, 1, cut - 1) or old
 local state = cut and string.sub(old, cut) or ''
+if fence ~= '' and not tonumber(fence) then
+  return redis.error_reply('BADFENCE ' .. fence)
+end
 local reached = fence ~= '' and tonumber(fence) >= tonumber(number)
 
 if not holder and reached then

@@ -16,6 +16,9 @@ local old = redis.call('GET', KEYS[2])
 if old then
   local cut = string.find(old, ' ', 1, true)
   local held = cut and string.sub(old, 1, cut - 1) or old
+  if not tonumber(held) then
+    return redis.error_reply('BADFENCE ' .. held)
+  end
   if tonumber(held) > tonumber(token) then
     if redis.call('GET', KEYS[1]) ~= owner then
       return {-1, held}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,9 +253,38 @@ func TestEachRightOfTheDocumentedACLRuleIsNeeded(t *testing.T) {
 			failed := failures(t, append(append([]string{}, rule[:i]...), rule[i+1:]...))
 			require.Contains(t, failed, breaks[right])
 			t.Logf("%s: %v", breaks[right], failed[breaks[right]])
+			requireClearDenial(t, right, failed)
 		})
 	}
 	require.Len(t, breaks, tested)
+}
+
+// requireClearDenial checks that the errors of steps that a right is missing for name the node, what it
+// denies, as far as the server tells, and where the rights are listed.
+func requireClearDenial(t *testing.T, right string, failed map[string]error) {
+	t.Helper()
+	told := 0
+	for _, err := range failed {
+		var quorum *redlock.QuorumError
+		if !errors.As(err, &quorum) || errors.Is(err, redlock.ErrTaken) {
+			continue // told in another way, or what an earlier step has left behind
+		}
+		told++
+		require.Len(t, quorum.Nodes, 1)
+		require.Contains(t, quorum.Nodes[0].Node, "127.0.0.1:", "which node")
+		said := quorum.Nodes[0].Err.Error()
+		require.Regexp(t, "NOPERM|ACL failure in script|user executing the script can't", said)
+		if command, ok := strings.CutPrefix(right, "+"); ok && strings.HasPrefix(said, "NOPERM") {
+			require.Contains(t, said, "'"+command+"'")
+		}
+		if strings.HasPrefix(right, "~") {
+			require.Contains(t, said, "key")
+		}
+		require.Contains(t, err.Error(), "docs/acl.md")
+	}
+	if !strings.HasPrefix(right, "&") && !slices.Contains([]string{"+subscribe", "+unsubscribe", "+ping", "+info"}, right) {
+		require.Positive(t, told)
+	}
 }
 
 func TestANodeThatRefusesINFOIsUsedAndTheLogSaysSo(t *testing.T) {

@@ -1,0 +1,51 @@
+package scheduler_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/scheduler"
+)
+
+func noop(context.Context, scheduler.Run) error { return nil }
+
+func TestJobsWithNamesOfAnyBytesRunApart(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.replica("a")
+		names := []string{"a", "a:fence", "{a}", "a{b}c", "{{a}}", "a{", "job/a", "\x00", "a\nb", "*", "\xff", "ünï", "gate:a", strings.Repeat("x", redlock.MaxNameLength-len("job/"))}
+		for _, name := range names {
+			require.NoError(t, r.sched.Add(name, "@every 1m", noop), "%q", name)
+		}
+		for _, name := range []string{"", "a}b", "{}", "{a}:fence", strings.Repeat("x", redlock.MaxNameLength-len("job/")+1)} {
+			err := r.sched.Add(name, "@every 1m", noop)
+			require.ErrorIs(t, err, scheduler.ErrInvalidJob, "%q", name)
+			require.Less(t, len(err.Error()), 1000)
+		}
+		run(r)
+		w.at(150 * time.Second)
+		require.Equal(t, 2*len(names), r.count(scheduler.Ran))
+		require.Len(t, w.fleet.Keys(0), len(names), "one register each, and no lock is left")
+	})
+}
+
+// The lease of a job is an ordinary one: who takes a lock of its name keeps the job from running.
+func TestALockOfAJobsNameExcludesItsRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.replica("a")
+		r.add("@every 1m", nil, scheduler.WithStartDeadline(10*time.Second))
+		lease, err := r.locker.Acquire(t.Context(), "job/tick", redlock.WithAutoExtend(true))
+		require.NoError(t, err)
+		run(r)
+		w.at(90 * time.Second)
+		require.Equal(t, 1, r.count(scheduler.Missed, scheduler.Held))
+		require.Empty(t, w.ran())
+		require.NoError(t, lease.Release(t.Context()))
+		w.at(150 * time.Second)
+		require.Len(t, w.ran(), 1, "nothing was broken by it")
+	})
+}
