@@ -1,6 +1,6 @@
 // Package redisserver starts real redis-servers for tests and does to them what happens to
-// servers: it kills them, freezes them, restarts them with and without their data, and cuts
-// the links to them.
+// servers: it kills them, freezes them, restarts them with and without their data, sets their
+// clocks, and cuts the links to them.
 //
 // Every server is a process of its own on a free loopback port, with a directory of its own
 // and no persistence unless asked for. It ends with the test that started it, by its own

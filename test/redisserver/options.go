@@ -15,6 +15,7 @@ type options struct {
 	tls      bool
 	users    []string // ACL lines; nil means no ACL
 	master   *Server
+	ownClock bool
 }
 
 // WithConfig adds one setting of redis.conf, its value written as in that file:

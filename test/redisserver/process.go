@@ -14,8 +14,9 @@ type process struct {
 	exited chan struct{} // closed once the process is gone and has been waited for
 }
 
-// startProcess runs the binary with its output appended to the file at logPath.
-func startProcess(binary, logPath string, args ...string) (*process, error) {
+// startProcess runs the binary with its output appended to the file at logPath, and env added to
+// the environment.
+func startProcess(binary, logPath string, env []string, args ...string) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the server's log: %w", err)
@@ -27,6 +28,7 @@ func startProcess(binary, logPath string, args ...string) (*process, error) {
 	// A file, not a writer: with a writer, Wait would wait for a copying goroutine, and so
 	// for every descendant that holds the pipe.
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), env...)
 	dieWithParent(cmd)
 
 	p := &process{cmd: cmd, exited: make(chan struct{})}

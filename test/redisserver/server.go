@@ -34,10 +34,12 @@ type Server struct {
 	dir    string
 	port   int
 	args   []string // after the configuration file: a sentinel has one
+	env    []string // added to the test's own
 
 	mu      sync.Mutex
 	proc    *process
-	counted int64 // commands of our own that this process has counted
+	counted int64  // commands of our own that this process has counted
+	clock   *clock // nil: the machine's
 }
 
 // Start starts a redis-server and returns once it answers. It is killed when the test ends.
@@ -94,6 +96,13 @@ func (s *Server) open(conf func() string) error {
 			return err
 		}
 	}
+	if s.opts.ownClock {
+		if s.clock, err = newClock(s.dir); err != nil {
+			return err
+		}
+		s.env = s.clock.env()
+		s.tb.Cleanup(func() { _ = s.clock.file.Close() })
+	}
 
 	for range 5 {
 		if s.port, err = takePort(); err != nil {
@@ -114,7 +123,7 @@ func (s *Server) open(conf func() string) error {
 // launch starts the process on the port that the server has, and waits until it answers.
 func (s *Server) launch() error {
 	logged := s.logSize()
-	proc, err := startProcess(s.binary, s.logFile(), append([]string{s.confFile()}, s.args...)...)
+	proc, err := startProcess(s.binary, s.logFile(), s.env, append([]string{s.confFile()}, s.args...)...)
 	if err != nil {
 		return err
 	}
