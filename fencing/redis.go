@@ -35,9 +35,18 @@ var _ Gate = (*RedisGate)(nil)
 // NewRedisGate makes a gate. The client stays the caller's, in its default options or any
 // others. The error wraps redlock.ErrInvalidOption.
 func NewRedisGate(client redis.UniversalClient, opts ...RedisOption) (*RedisGate, error) {
-	switch client.(type) {
+	missing := fmt.Errorf("fencing: %w: the client is nil", redlock.ErrInvalidOption)
+	switch c := client.(type) {
 	case nil:
-		return nil, fmt.Errorf("fencing: %w: the client is nil", redlock.ErrInvalidOption)
+		return nil, missing
+	case *redis.Client:
+		if c == nil {
+			return nil, missing
+		}
+	case *redis.ClusterClient:
+		if c == nil {
+			return nil, missing
+		}
 	case *redis.Ring:
 		return nil, fmt.Errorf("fencing: %w: the client is a Ring, which moves keys when a shard is down and would leave their fences behind", redlock.ErrInvalidOption)
 	}

@@ -16,6 +16,7 @@ func TestAFenceThatIsNoNumberIsReportedAndLeftAlone(t *testing.T) {
 		const damaged = "abc 1 1 state"
 		a := w.locker("a")
 		lease := w.acquire(a, "held")
+		synctest.Wait() // a quorum has it; now every node has
 		for _, c := range w.fleet.Clients() {
 			require.NoError(t, c.Set(t.Context(), "{quorate:sku:42}:fence", damaged, 0).Err())
 			require.NoError(t, c.Set(t.Context(), "{quorate:held}:fence", damaged, 0).Err())

@@ -22,11 +22,13 @@ func (l *leases) drills(ctx context.Context) {
 	if w.fleet.Len() >= 3 {
 		l.drillHungMinority(ctx)
 		l.drillFailedAttempt(ctx)
+		l.drillMinorityValue(ctx)
 		l.drillRollingRestart(ctx, "drill/saved", "kept")
 		l.drillRollingRestart(ctx, "drill/bare", "")
 	}
 	l.drillLateSave(ctx)
 	l.drillDeadHolder(ctx)
+	l.drillForgottenFences(ctx)
 }
 
 // A minority that hangs delays nobody, and a node that was hung hears of a release.
@@ -38,7 +40,7 @@ func (l *leases) drillHungMinority(ctx context.Context) {
 		if err := lease.Extend(ctx); err != nil {
 			w.violated("extend while one node hangs: %v", err)
 		}
-		l.save(lease, "drill")
+		_ = l.save(lease, "drill")
 		l.letGo(ctx, lease)
 	}
 	if took := time.Since(begin); took >= redlock.DefaultNodeTimeout {
@@ -66,6 +68,83 @@ func (l *leases) drillFailedAttempt(ctx context.Context) {
 	time.Sleep(3 * time.Second) // until all nodes are trusted again
 }
 
+// A value that one node has, because its save found no quorum, is read by everybody from now on
+// once somebody has read it, though that node is gone.
+func (l *leases) drillMinorityValue(ctx context.Context) {
+	w, h, rival := l.w, l.w.hosts[0], l.w.hosts[1]
+	lease := l.have(ctx, h, drillName)
+	if lease == nil {
+		return
+	}
+	client := w.fleet.Host(h.name)
+	for i := 1; i < w.fleet.Len(); i++ {
+		client.Partition(i)
+	}
+	if l.save(lease, "minority") == nil {
+		w.violated("a save was confirmed by one node of %d", w.fleet.Len())
+	}
+	client.Heal()
+	time.Sleep(3 * time.Second) // until all nodes are trusted again
+	l.letGo(ctx, lease)
+
+	n := w.fleet.Len()
+	for i := n/2 + 1; i < n; i++ { // so that the node is asked
+		w.fleet.Stop(i)
+	}
+	reader := l.have(ctx, rival, drillName)
+	if reader == nil {
+		return
+	}
+	if got := string(reader.State()); got != "minority" {
+		w.violated("%q was read where a quorum answered, and one node of it had another value", got)
+	}
+	l.letGo(ctx, reader)
+	for i := n/2 + 1; i < n; i++ {
+		w.fleet.Restart(i)
+		w.nodes.restarted(i)
+	}
+	time.Sleep(redlock.DefaultMaxTTL + 3*time.Second) // until they count again
+	w.fleet.Stop(0)
+	if next := l.have(ctx, rival, drillName); next != nil {
+		if got := string(next.State()); got != "minority" {
+			w.violated("%q was read after %q", got, "minority")
+		}
+		l.letGo(ctx, next)
+	}
+	w.fleet.Restart(0)
+	w.nodes.restarted(0)
+	time.Sleep(redlock.DefaultMaxTTL + 3*time.Second)
+}
+
+// Tokens grow though every node has forgotten its fence, and the next holder had begun to ask
+// before the last one was granted.
+func (l *leases) drillForgottenFences(ctx context.Context) {
+	w, early, h := l.w, l.w.hosts[1], l.w.hosts[0]
+	link := w.fleet.Host(early.name)
+	link.Partition()
+	granted := make(chan *redlock.Lease, 1)
+	go func() {
+		lease, err := early.locker.Acquire(ctx, drillName)
+		if err != nil {
+			w.violated("%s cannot have %s: %v", early.name, drillName, err)
+		}
+		granted <- lease
+	}()
+	time.Sleep(10 * time.Second) // more than the clocks of the hosts are apart
+	if lease := l.have(ctx, h, drillName); lease != nil {
+		l.letGo(ctx, lease)
+	}
+	for i := range w.fleet.Len() {
+		w.forgot(i)
+		w.fleet.RestartEmpty(i)
+	}
+	link.Heal()
+	if lease := <-granted; lease != nil {
+		l.granted(early, lease) // which looks at the token
+		l.letGo(ctx, lease)
+	}
+}
+
 // A rolling restart of every node, each coming back empty, costs no lease that is extended, nor
 // what was saved, if anything was. Steps of before its release that come late find it over.
 func (l *leases) drillRollingRestart(ctx context.Context, name string, saved string) {
@@ -77,7 +156,7 @@ func (l *leases) drillRollingRestart(ctx context.Context, name string, saved str
 		return
 	}
 	if saved != "" {
-		l.save(lease, saved)
+		_ = l.save(lease, saved)
 	}
 	for i := range w.fleet.Len() {
 		w.forgot(i)

@@ -28,6 +28,8 @@ type leases struct {
 type book struct {
 	lease  *redlock.Lease // the last that was granted
 	holder *host
+	late   *redlock.Lease // seen at the end of its validity, with a context that had not ended
+	lateAt time.Time
 	token  redlock.Token   // the highest that was granted
 	saved  string          // the last value whose save was confirmed, or that was read
 	open   []string        // values saved since, with an unknown outcome, oldest first
@@ -85,7 +87,7 @@ func (l *leases) once(ctx context.Context, h *host, rnd *rand.Rand) bool {
 		rest(lease.Context(), hold/4)
 		switch rnd.IntN(4) {
 		case 0, 1:
-			l.save(lease, fmt.Sprintf("%s/%d/%d", h.name, lease.Token(), i))
+			_ = l.save(lease, fmt.Sprintf("%s/%d/%d", h.name, lease.Token(), i))
 		case 2:
 			l.w.did("extend")
 			l.expected(lease.Extend(ctx))
@@ -125,10 +127,10 @@ func (l *leases) granted(h *host, lease *redlock.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.books[lease.Name()]
-	if !h.knows(lease) {
+	if lease.Err() != nil {
 		return // over before the caller had it
 	}
-	if other := b.lease; other != nil && b.holder.knows(other) {
+	if other := b.lease; other != nil && b.holder.knows(other) && h.knows(lease) {
 		l.w.violated("%s holds %s with token %d (%v left) while %s is granted it with token %d",
 			other.Owner(), lease.Name(), other.Token(), other.Remaining(), h.name, lease.Token())
 	}
@@ -169,7 +171,7 @@ func (l *leases) forgot() {
 }
 
 // save saves a value under a lease and enters the outcome.
-func (l *leases) save(lease *redlock.Lease, value string) {
+func (l *leases) save(lease *redlock.Lease, value string) error {
 	l.w.did("save")
 	l.mu.Lock()
 	b := l.books[lease.Name()]
@@ -184,9 +186,10 @@ func (l *leases) save(lease *redlock.Lease, value string) {
 	case err != nil:
 	case b.token == lease.Token():
 		b.saved, b.open, b.forgot = value, nil, b.forgot-before
-	case !b.seen[value] && b.forgot == before:
+	case b.token > lease.Token() && !b.seen[value] && b.forgot == before:
 		l.w.violated("token %d saved %s behind the back of %d", lease.Token(), lease.Name(), b.token)
 	}
+	return err
 }
 
 // audit checks promise 3 at one moment: a context that has not ended has validity left. That no
@@ -202,6 +205,13 @@ func (l *leases) audit() {
 		case <-b.lease.Context().Done():
 			continue
 		default:
+		}
+		// The timer that ends it fires at the same instant: it has run once time has moved on.
+		if b.late != b.lease {
+			b.late, b.lateAt = b.lease, time.Now()
+		}
+		if !time.Now().After(b.lateAt) {
+			continue
 		}
 		// Where nobody asks the context, a host that slept finds out by looking at its clock now and
 		// then; whoever does ask is told at once.

@@ -43,7 +43,7 @@ var mutants = []mutant{
 	{
 		"extend: healing raises the fence", extendLua,
 		`  redis.call('SET', KEYS[2], number .. state, 'PX', ARGV[4])`,
-		``, "HEAL_KEEPS_FENCE", "",
+		``, "", "",
 	},
 	{
 		"release: only the owner's lock is deleted", releaseLua,
@@ -66,6 +66,17 @@ var mutants = []mutant{
     local _, _, savedtoken`,
 		`  if false then
     local _, _, savedtoken`, "", "",
+	},
+
+	{
+		"release: raises the fence after a second proposal", "redlock/lease.go",
+		`grown: g.proposals > 1,`,
+		``, "RELEASE_TRUSTS_LOCK", "./redlock TestAReleaseRaisesTheFenceWhereTheFirstProposalHadTheLock",
+	},
+	{
+		"a save counts only while the lease is valid", "redlock/state.go",
+		`late := l.remaining() == 0`,
+		`late := false`, "LATE_SAVE", "./redlock TestASaveThatWasDecidedAfterTheEndIsNotConfirmed",
 	},
 
 	// What makes a lease.
@@ -109,8 +120,8 @@ var mutants = []mutant{
 	},
 	{
 		"the context ends with the validity (clock)", extendGo,
-		`if l.over != nil || now < l.contextEnd() {`,
-		`if l.over != nil || now < l.contextEnd()+time.Second {`, "", "",
+		`return l.end - l.settings.margin }`,
+		`return l.end - l.settings.margin + 100*time.Millisecond }`, "", "",
 	},
 	{
 		"early decision: not before a quorum has accepted", quorumGo,
@@ -128,7 +139,7 @@ var mutants = []mutant{
 	},
 	{
 		"an attempt that failed is released on all nodes", acquireGo,
-		`		l.withdraw(c, &grant{owner: owner, token: token, skip: skip})
+		`		l.withdraw(c, &grant{owner: owner, token: token, skip: skip, proposals: proposal})
 		if err != nil {
 			return nil, err
 		}
@@ -146,17 +157,18 @@ var mutants = []mutant{
 	{
 		"an owner is used once", acquireGo,
 		`owner := newOwner(l.settings.identity)`,
-		`owner := l.settings.identity + "/once"`, "OWNER_REUSED", "",
+		`owner := l.settings.identity + "/once"`, "", "",
 	},
 	{
 		"a proposal is made afresh in each round", acquireGo,
 		`token, err := l.tokens.next(l.settings.clock.Now(), floor)`,
-		`token, err := l.tokens.next(time.Unix(0, 0), floor)`, "STALE_PROPOSAL", "",
+		`token, err := l.tokens.next(l.settings.clock.Now().Add(c.began-l.settings.clock.Elapsed()), floor)`,
+		"STALE_PROPOSAL", "",
 	},
 	{
 		"a proposal is above the fences that were seen", acquireGo,
 		`floor = max(floor, fence)`,
-		`floor = max(floor, 0*fence)`, "", "",
+		`floor = max(floor, 0*fence)`, "", "./redlock TestTokensNearTheLimitAreGivenOutToTheLast",
 	},
 
 	// Nodes that forget.
@@ -193,7 +205,13 @@ var mutants = []mutant{
 	{
 		"a fence that a rival left does not end healing", extendGo,
 		`	if l.refused >= l.number {`,
-		`	if false {`, "", "",
+		`	if false {`, "", "./redlock TestALeaseSurvivesThatEveryNodeHangsPastTheTTLOneAfterTheOther",
+	},
+
+	{
+		"a refusal in quarantine ends no lease", "redlock/ballot.go",
+		`a.quarantine == 0 && (a.verdict == taken || a.verdict == stale)`,
+		`a.verdict == taken || a.verdict == stale`, "", "./redlock TestTheRefusalOfANodeInQuarantineEndsNoLease",
 	},
 
 	// What is built on leases.
@@ -216,7 +234,7 @@ var mutants = []mutant{
 		`		if err == nil || lease.Err() == nil {
 			return true
 		}
-		p.obstacle(err)`, "", "",
+		p.obstacle(err)`, "", "./scheduler TestARunDoesNotBeginUnlessAQuorumHasTheClaim",
 	},
 	{
 		"a term's context ends with its lease", "leader/term.go",
@@ -224,6 +242,6 @@ var mutants = []mutant{
 		`func (c *termContext) Err() error {
 	if true {
 		return c.Context.Err()
-	}`, "", "",
+	}`, "", "./leader TestAfterTheMachineSleptNeitherIsLeaderNorTheContextSaysYes",
 	},
 }

@@ -77,8 +77,8 @@ func (m mutant) try(ctx context.Context) (r result) {
 	if !r.caught && r.err == nil && m.test != "" {
 		pkg, name, _ := strings.Cut(m.test, " ")
 		//nolint:gosec // the command is ours
-		out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-run", "^"+name+"$", pkg).CombinedOutput()
-		r.tested = err != nil && bytes.Contains(out, []byte("--- FAIL: "+name))
+		out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-timeout", "1m", "-run", "^"+name+"$", pkg).CombinedOutput()
+		r.tested = err != nil && (bytes.Contains(out, []byte("--- FAIL: "+name)) || bytes.Contains(out, []byte("test timed out")))
 	}
 	return r
 }
