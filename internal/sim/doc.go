@@ -24,7 +24,9 @@
 // lease of a name is valid, no context outlives its validity, no node keeps a lock longer than
 // its TTL, or one that it has already released. When the faults are over: no lock is left, every
 // host can have every name, at once. At most one leader, with growing terms; at most one run per
-// tick; no stale sale admitted. At the end no goroutine is left.
+// tick; no stale sale admitted. Then come the drills (drills_test.go), which strike one fault each
+// and ask for one promise of liveness, as nobody could among random faults. At the end no goroutine
+// is left.
 //
 // # What is struck
 //
