@@ -119,10 +119,10 @@ func (l *lane) judge(o *op, r reply) answer {
 	if err := l.node.fault(); err != nil {
 		return answer{verdict: failed, err: err}
 	}
-	if redis.HasErrorPrefix(r.err, "BADFENCE") {
-		return answer{verdict: failed, err: fmt.Errorf("%w: the fence key %q is no token; find out who writes to it, and delete it while nobody holds the name", r.err, o.keys[1])}
-	}
 	if r.err != nil {
+		if redis.HasErrorPrefix(r.err, "BADFENCE") {
+			r.err = fmt.Errorf("%w: the fence key %q holds no token; find out who writes to it, and delete it while nobody holds the name", r.err, o.keys[1])
+		}
 		return answer{verdict: failed, err: r.err}
 	}
 	a, err := parseReply(o.script, r.value)
