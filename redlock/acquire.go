@@ -175,7 +175,11 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 		if q.watched == nil {
 			q.watched = c.locker.watches.open(c.keys.lock)
 		}
-		woken, err := c.sleep(ctx, c.delay(lost, net), q.watched.C)
+		var wake <-chan struct{} // never, once the Locker is being closed
+		if q.watched != nil {
+			wake = q.watched.C
+		}
+		woken, err := c.sleep(ctx, c.delay(lost, net), wake)
 		if err != nil {
 			return nil, c.giveUp(err)
 		}
@@ -290,7 +294,7 @@ func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r 
 		// a quorum has it under this token.
 		g.state = version{token: g.token, value: g.state.value}
 		var saved result
-		saved, err = l.vote(ctx, saveOp(c.keys, g.owner, g.state, &l.settings))
+		saved, err = l.vote(ctx, saveOp(c.keys, g.owner, g.state, "", &l.settings))
 		if err == nil && !saved.won {
 			err = saved.failure("acquire", c.name, l.fleet.nodes)
 		}

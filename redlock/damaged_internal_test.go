@@ -78,9 +78,9 @@ func TestANodeThatRefusesSubscriptionsIsReportedOnce(t *testing.T) {
 		}
 		l, end := lockerOver(t, servers, WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		defer end()
-		close := l.watches.open("channel")
+		watch := l.watches.open("channel")
 		time.Sleep(time.Minute)
-		close.close()
+		watch.Close()
 		require.Equal(t, 1, strings.Count(log.String(), "refuses subscriptions"), "%s", log)
 		require.Contains(t, log.String(), "10.0.0.2:6379")
 	})

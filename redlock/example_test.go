@@ -146,3 +146,38 @@ func newLocker() (locker *redlock.Locker, stop func()) {
 		_ = fleet.Close()
 	}
 }
+
+func ExampleLocker_Watch() {
+	fleet, err := redlocktest.New(3)
+	if err != nil {
+		panic(err)
+	}
+	defer fleet.Close()
+	locker, err := redlock.New(fleet.Clients())
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close()
+	ctx := context.Background()
+
+	watch, err := locker.Watch("config")
+	if err != nil {
+		panic(err)
+	}
+	defer watch.Close()
+	<-watch.C // it has begun to listen
+
+	err = locker.Do(ctx, "config", func(ctx context.Context, lease *redlock.Lease) error {
+		return lease.Publish(ctx, []byte("version 2"))
+	})
+	if err != nil {
+		panic(err)
+	}
+	select {
+	case <-watch.C:
+	case <-time.After(time.Minute): // the net: a wake-up may be lost
+	}
+	status, err := locker.Inspect(ctx, "config")
+	fmt.Println(string(status.State), err)
+	// Output: version 2 <nil>
+}

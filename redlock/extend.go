@@ -190,7 +190,7 @@ func (l *Lease) heal(node int, a *answer) {
 		if v.token != l.token {
 			v = version{token: l.token, value: v.value}
 		}
-		o := saveOp(l.keys, l.owner, v, &l.locker.settings)(node)
+		o := saveOp(l.keys, l.owner, v, "", &l.locker.settings)(node)
 		o.done = func(answer) {}
 		l.locker.fleet.lanes[node].submit(o)
 	}

@@ -36,11 +36,7 @@ func (f *fleet) ready(ctx context.Context) error {
 	if f.met.Load() {
 		return f.sameServer()
 	}
-	f.start.Do(func() {
-		for _, l := range f.lanes {
-			go l.run()
-		}
-	})
+	f.run()
 	patience := time.NewTimer(f.nodeTimeout)
 	defer patience.Stop()
 	waited := false
@@ -57,6 +53,15 @@ func (f *fleet) ready(ctx context.Context) error {
 	}
 	f.met.Store(true)
 	return f.sameServer()
+}
+
+// run starts the lanes, the first time.
+func (f *fleet) run() {
+	f.start.Do(func() {
+		for _, l := range f.lanes {
+			go l.run()
+		}
+	})
 }
 
 func (f *fleet) answering() int {

@@ -40,6 +40,7 @@ type Lease struct {
 	released   bool
 	state      version // last known to be at a quorum
 	sequence   int64   // of the last save begun
+	news       string  // channel to tell of the release, once something was published
 }
 
 func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campaign, g *grant) (*Lease, error) {
@@ -151,7 +152,7 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Lock()
 	before := l.over
 	step := releaseOp(l.keys, ending{
-		owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip,
+		owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip, news: l.news,
 	}, &locker.settings)
 	l.mu.Unlock()
 	var heard func(*result)

@@ -29,7 +29,10 @@ type listener struct {
 	lane    *lane
 	inbox   string
 	ended   chan struct{}
-	warned  bool // of a node that refuses; only its goroutine looks
+
+	// Only its goroutine looks at these.
+	warned    bool            // of a node that refuses
+	listening map[string]bool // channel → the node has confirmed it
 
 	mu      sync.Mutex
 	changes map[string]bool // channel → wanted
@@ -37,7 +40,7 @@ type listener struct {
 
 func newListener(ws *watches, l *lane) *listener {
 	return &listener{watches: ws, lane: l, inbox: ws.prefix + "inbox/" + rand.Text(),
-		ended: make(chan struct{}), changes: map[string]bool{}}
+		ended: make(chan struct{}), listening: map[string]bool{}, changes: map[string]bool{}}
 }
 
 func (l *listener) want(channel string, wanted bool) {
@@ -59,14 +62,13 @@ func (l *listener) run() {
 	// Errors of Subscribe and Unsubscribe need no care: the client subscribes to what it was
 	// told when it connects again.
 	_ = sub.Subscribe(ctx, l.inbox)
-	listening := map[string]bool{}
 	quiet := time.Duration(0)
 	retry := newBackoff(50*time.Millisecond, time.Second)
 	for {
 		if ctx.Err() != nil {
 			return
 		}
-		add, drop := l.diff(listening)
+		add, drop := l.diff()
 		if len(add) > 0 {
 			_ = sub.Subscribe(ctx, add...)
 		}
@@ -123,20 +125,29 @@ func (l *listener) pause(d time.Duration) {
 }
 
 // diff tells what has changed in what the listener should listen to.
-func (l *listener) diff(listening map[string]bool) (add, drop []string) {
+func (l *listener) diff() (add, drop []string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	var again []string
 	for channel, wanted := range l.changes {
+		confirmed, listening := l.listening[channel]
 		switch {
-		case wanted && !listening[channel]:
+		case wanted && !listening:
 			add = append(add, channel)
-			listening[channel] = true
-		case !wanted && listening[channel]:
+			l.listening[channel] = false
+		case wanted && confirmed:
+			again = append(again, channel)
+		case !wanted && listening:
 			drop = append(drop, channel)
-			delete(listening, channel)
+			delete(l.listening, channel)
 		}
 	}
 	clear(l.changes)
+	l.mu.Unlock()
+	// A channel that was given up and is wanted again before this goroutine woke: the node will
+	// not confirm it a second time.
+	for _, channel := range again {
+		l.watches.notify(l.lane.node.index, channel, "")
+	}
 	return add, drop
 }
 
@@ -144,6 +155,9 @@ func (l *listener) receive(message any) {
 	switch m := message.(type) {
 	case *redis.Subscription:
 		if m.Kind == "subscribe" {
+			if _, listening := l.listening[m.Channel]; listening {
+				l.listening[m.Channel] = true
+			}
 			l.watches.notify(l.lane.node.index, m.Channel, "")
 		}
 	case *redis.Message:

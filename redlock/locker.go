@@ -190,8 +190,14 @@ func (l *Locker) Close() error {
 	return nil
 }
 
+// Identity is the readable part of the owner of this Locker's leases: see WithIdentity.
+func (l *Locker) Identity() string { return l.settings.identity }
+
 // Done is closed when Close is called: who pauses between two uses of the Locker can stop.
 func (l *Locker) Done() <-chan struct{} { return l.life.Done() }
+
+// FenceTTL is how long a name's fence and state outlive its last use: WithFenceTTL.
+func (l *Locker) FenceTTL() time.Duration { return l.settings.fenceTTL }
 
 func (l *Locker) errClosed(op, name string) error {
 	return fmt.Errorf("redlock: %s %q: %w", op, name, ErrClosed)

@@ -15,10 +15,16 @@ const (
 	taggedFenceSuffix = ":fence:tagged"
 )
 
-// keys are the two keys of one name on every node. They share a hash slot.
+// newsSuffix marks the channel of a name's news, where the name has no hash tag of its own. It is
+// under the key prefix, as the lock key is, so that the same rule of access covers both, and can be
+// no name's lock key: either the '}' has no hash tag before it, or the ending is kept for fence keys.
+const newsSuffix = "}" + fenceSuffix
+
+// keys are the two keys of one name on every node, which share a hash slot, and its channels.
 type keys struct {
-	lock  string // the owner, with the TTL; also the channel of the name's wake-ups
+	lock  string // the owner, with the TTL; also the channel that wakes those who wait for the name
 	fence string // the fence and the state; outlives the lock
+	news  string // no key: the channel that wakes those who watch the name
 }
 
 // keysOf maps a name to its keys. The lock key is prefix + name and nothing else, so that a
@@ -37,13 +43,13 @@ func keysOf(prefix, name string) (keys, error) {
 			return keys{}, fmt.Errorf("%w: %q ends, behind a hash tag, in %q or %q, which are kept for fence keys",
 				ErrInvalidName, name, fenceSuffix, taggedFenceSuffix)
 		}
-		return keys{lock: lock, fence: lock + taggedFenceSuffix}, nil
+		return keys{lock: lock, fence: lock + taggedFenceSuffix, news: lock + taggedFenceSuffix}, nil
 	}
 	if strings.Contains(lock, "}") {
 		return keys{}, fmt.Errorf("%w: %q has a '}' without a hash tag {…} before it, so its two keys could not share a hash slot",
 			ErrInvalidName, name)
 	}
-	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix}, nil
+	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix, news: lock + newsSuffix}, nil
 }
 
 // hasHashTag reports whether Redis Cluster would hash only a part of the key: what stands

@@ -29,11 +29,11 @@ func TestNamesWhoseKeysCouldNotShareASlotAreRefused(t *testing.T) {
 func TestTheBareNameIsTheLockKeyWithoutAPrefix(t *testing.T) {
 	k, err := keysOf("", "resource")
 	require.NoError(t, err)
-	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence"}, k)
+	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence", news: "resource}:fence"}, k)
 }
 
 func TestNoTwoNamesShareAKey(t *testing.T) {
-	names := []string{"a", "a:fence", "{a}", "{quorate:a}", "{a}:f", "x{a}", "x{a}:fence:", "fence"}
+	names := []string{"a", "a:fence", "{a}", "{quorate:a}", "{a}:f", "x{a}", "x{a}:fence:", "fence", "a{b", "a{b}", "{"}
 	for _, prefix := range []string{"", DefaultKeyPrefix} {
 		used := map[string]string{}
 		for _, name := range names {
@@ -44,6 +44,26 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 				used[key] = name
 			}
 		}
+	}
+}
+
+// News on the channel of another name's releases would wake those who wait for that one, and those
+// who watch would be counted among them.
+func TestANamesNewsHaveAChannelOfTheirOwnUnderTheKeyPrefix(t *testing.T) {
+	for _, prefix := range []string{"", DefaultKeyPrefix, "{", "a{b", "{x}:"} {
+		used := map[string]string{}
+		for _, name := range []string{"a", "a{", "a{b", "a{b}", "{", "{a", "{a}", "{{a}", "a:fence", "b", "b}"} {
+			k, err := keysOf(prefix, name)
+			if err != nil {
+				continue
+			}
+			require.True(t, strings.HasPrefix(k.news, prefix), "%q", k.news)
+			require.Empty(t, used[k.news], "%q of %q", k.news, name)
+			used[k.news] = name
+			_, err = keysOf("", k.news)
+			require.ErrorIs(t, err, ErrInvalidName, "prefix %q, name %q: it is no lock's name", prefix, name)
+		}
+		require.NotEmpty(t, used)
 	}
 }
 

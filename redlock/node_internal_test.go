@@ -104,8 +104,8 @@ func TestTheContextHasEndedWhenTheLeaseHas(t *testing.T) {
 
 func TestReleasesOfTwoOwnersThatInterleaveBothWake(t *testing.T) {
 	ws := newWatches(make([]*lane, 3), "")
-	w := &watch{all: ws, lock: "k", C: make(chan struct{}, 1), subscribed: map[int]bool{}, heard: map[int]string{}}
-	ws.byLock["k"] = w
+	ws.listeners = []*listener{} // none to tell
+	w := ws.open("k")
 	for node := range 2 {
 		ws.notify(node, "k", "x")
 		ws.notify(node, "k", "y")

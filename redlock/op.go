@@ -47,11 +47,15 @@ type ending struct {
 	number Token   // fence number
 	grown  bool    // a node may hold the lock with a fence below the number: it was proposed, or raised, later
 	held   bool    // it was a lease, for which others may be waiting
+	news   string  // channel to tell of it as well; "": none
 	skip   nodeSet // nodes that were never sent anything
 }
 
 func releaseOp(k keys, e ending, s *settings) func(int) *op {
 	both, args := []string{k.lock, k.fence}, []any{e.owner, int64(e.number), ms(s.fenceTTL), flag(e.grown), flag(e.held)}
+	if e.news != "" {
+		args = append(args, e.news)
+	}
 	return func(node int) *op {
 		if e.skip.has(node) {
 			return nil
@@ -67,9 +71,13 @@ func flag(on bool) string {
 	return "0"
 }
 
-func saveOp(k keys, owner string, v version, s *settings) func(int) *op {
+// saveOp tells of the save on the channel news, unless that is "".
+func saveOp(k keys, owner string, v version, news string, s *settings) func(int) *op {
 	both := []string{k.lock, k.fence}
 	args := []any{owner, int64(v.token), v.sequence, v.value, ms(s.fenceTTL)}
+	if news != "" {
+		args = append(args, news)
+	}
 	return func(int) *op { return &op{script: saveScript, keys: both, args: args} }
 }
 

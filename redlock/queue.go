@@ -25,7 +25,7 @@ type queue struct {
 
 	wanted  atomic.Bool // another process waited when the last lease was released
 	streak  int         // leases of this process without a pause; used by the head alone
-	watched *watch      // used by the head alone
+	watched *Watch      // used by the head alone
 }
 
 func newQueues() *queues { return &queues{byLock: map[string]*queue{}} }
@@ -83,7 +83,7 @@ func (qs *queues) enter(ctx context.Context, lock string, wait bool) (*turn, err
 func (t *turn) leave() {
 	t.once.Do(func() {
 		qs, q := t.all, t.queue
-		var unused *watch
+		var unused *Watch
 		qs.mu.Lock()
 		q.users--
 		switch {
@@ -100,7 +100,7 @@ func (t *turn) leave() {
 		}
 		qs.mu.Unlock()
 		if unused != nil {
-			unused.close()
+			unused.Close()
 		}
 	})
 }

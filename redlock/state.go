@@ -24,6 +24,17 @@ func (l *Lease) State() []byte {
 // a later holder may find it though the next one did not: save it again, or save something else
 // over it.
 func (l *Lease) Save(ctx context.Context, value []byte) error {
+	return l.save(ctx, value, "")
+}
+
+// Publish is Save, and wakes those who Watch the name, in any process, also when the lease is
+// released; not those who wait to acquire it. It costs the nodes one call more than Save does, and
+// so does the release.
+func (l *Lease) Publish(ctx context.Context, value []byte) error {
+	return l.save(ctx, value, l.keys.news)
+}
+
+func (l *Lease) save(ctx context.Context, value []byte, news string) error {
 	if len(value) > MaxStateSize {
 		return fmt.Errorf("redlock: save %q: %w: %d bytes, the limit is %d; store the data elsewhere and save a reference to it",
 			l.name, ErrStateTooLarge, len(value), MaxStateSize)
@@ -35,11 +46,14 @@ func (l *Lease) Save(ctx context.Context, value []byte) error {
 		l.endIfDue()
 		return l.Err()
 	}
+	if news != "" {
+		l.news = news
+	}
 	l.sequence++
 	v := version{token: l.token, sequence: l.sequence, value: bytes.Clone(value)}
 	l.mu.Unlock()
 
-	r, err := locker.vote(ctx, saveOp(l.keys, l.owner, v, &locker.settings))
+	r, err := locker.vote(ctx, saveOp(l.keys, l.owner, v, news, &locker.settings))
 	if err != nil {
 		return fmt.Errorf("redlock: save %q: %w", l.name, err)
 	}

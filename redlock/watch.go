@@ -2,53 +2,100 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/quorate/quorate/internal/quorum"
 )
 
-// A release is published on every node; who waits for the name wakes when a quorum of nodes has
-// told him. A message may be lost, so waiting never relies on one: the backoff is the net.
+// A release is published on every node, and so is what a holder wants known; who listens wakes
+// when a quorum of nodes has told him. A message may be lost, so nothing ever relies on one: who
+// waits or watches asks again at intervals.
 
-// watches are the names whose releases this process listens for.
+// A Watch tells when a name may have changed, without asking the nodes all the time. Make it with
+// Locker.Watch.
+type Watch struct {
+	// C gets a value, and holds one at most, when a quorum of nodes has told of a publication
+	// (Lease.Publish), or of the release of a lease that had published; and once when a quorum
+	// has begun to listen, from when on nothing goes unnoticed but by a fault. It says that there
+	// may be something new, not what: ask Locker.Inspect.
+	//
+	// A wake-up may be lost, and the end of a holder that has crashed wakes nobody: look at
+	// intervals as well. C is never closed.
+	C <-chan struct{}
+
+	wake chan struct{} // C
+	all  *watches
+	on   *channel
+}
+
+// Watch begins to watch a name. A process may watch a name many times, and wait for it as well; to
+// the others it does not look like one that waits. Close it when it is no longer needed; it hears
+// of nothing any more once the Locker is closed.
+//
+// The errors are ErrInvalidName and ErrClosed.
+func (l *Locker) Watch(name string) (*Watch, error) {
+	k, err := keysOf(l.settings.keyPrefix, name)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: watch: %w", err)
+	}
+	l.fleet.run() // the listeners are woken by the lanes
+	w := l.watches.open(k.news)
+	if w == nil {
+		return nil, l.errClosed("watch", name)
+	}
+	return w, nil
+}
+
+// watches are the channels that this process listens to.
 type watches struct {
 	lanes     []*lane
 	prefix    string
-	listeners []*listener // none until a name is first waited for
+	listeners []*listener // none until something is first listened for
 
 	ctx  context.Context // of the listeners; ends with close
 	stop context.CancelFunc
 
 	mu     sync.Mutex
-	byLock map[string]*watch
+	byName map[string]*channel
 	closed bool
 }
 
-// A watch is the interest in the releases of one name.
-type watch struct {
-	all  *watches
-	lock string
-	// C has a value when a quorum of nodes published a release, or began to listen, since the
-	// last receive.
-	C chan struct{}
-
+// A channel is one that somebody in this process watches: that of a name's releases, which are for
+// those who wait for it, or that of its news.
+type channel struct {
+	name       string
+	watches    map[*Watch]struct{}
 	subscribed map[int]bool
-	heard      map[int]string // whose release each node published last
+	heard      map[int]string // what each node published last
 }
 
 func newWatches(lanes []*lane, prefix string) *watches {
 	ctx, stop := context.WithCancel(context.Background())
-	return &watches{lanes: lanes, prefix: prefix, ctx: ctx, stop: stop, byLock: map[string]*watch{}}
+	return &watches{lanes: lanes, prefix: prefix, ctx: ctx, stop: stop, byName: map[string]*channel{}}
 }
 
-// open begins to listen for a name, which must not be open.
-func (ws *watches) open(lock string) *watch {
-	w := &watch{all: ws, lock: lock, C: make(chan struct{}, 1), subscribed: map[int]bool{}, heard: map[int]string{}}
+// open begins to listen to a channel. It returns nil once the watches are closed.
+func (ws *watches) open(name string) *Watch {
+	wake := make(chan struct{}, 1)
+	w := &Watch{C: wake, wake: wake, all: ws}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.closed {
-		return w
+		return nil
 	}
+	w.on = ws.byName[name]
+	if w.on == nil {
+		w.on = ws.subscribe(name)
+	} else if len(w.on.subscribed) >= quorum.Size(len(ws.lanes)) {
+		w.notify()
+	}
+	w.on.watches[w] = struct{}{}
+	return w
+}
+
+// subscribe has the listeners listen to one more channel. It is guarded by mu.
+func (ws *watches) subscribe(name string) *channel {
 	if ws.listeners == nil {
 		for _, l := range ws.lanes {
 			listener := newListener(ws, l)
@@ -56,60 +103,72 @@ func (ws *watches) open(lock string) *watch {
 			go listener.run()
 		}
 	}
-	ws.byLock[lock] = w
+	c := &channel{name: name, watches: map[*Watch]struct{}{}, subscribed: map[int]bool{}, heard: map[int]string{}}
+	ws.byName[name] = c
 	for _, l := range ws.listeners {
-		l.want(lock, true)
+		l.want(name, true)
 	}
-	return w
+	return c
 }
 
-func (w *watch) close() {
+// Close ends the watch. It may be called more than once.
+func (w *Watch) Close() {
 	ws := w.all
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.byLock[w.lock] != w {
+	if _, open := w.on.watches[w]; !open {
 		return
 	}
-	delete(ws.byLock, w.lock)
+	delete(w.on.watches, w)
+	if len(w.on.watches) > 0 {
+		return
+	}
+	delete(ws.byName, w.on.name)
 	for _, l := range ws.listeners {
-		l.want(w.lock, false)
+		l.want(w.on.name, false)
+	}
+}
+
+func (w *Watch) notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }
 
 // listens reports whether the node counts this process among those that listen.
-func (w *watch) listens(node int) bool {
+func (w *Watch) listens(node int) bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
-	return w.subscribed[node]
+	return w.on.subscribed[node]
 }
 
-// notify takes note that a node published a release, or confirmed that it will.
-func (ws *watches) notify(node int, lock, owner string) {
+// notify takes note that a node published something, or, with no text, confirmed that it will.
+func (ws *watches) notify(node int, name, text string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.byLock[lock]
-	if w == nil {
+	c := ws.byName[name]
+	if c == nil {
 		return
 	}
 	told := 0
-	if owner == "" {
-		if w.subscribed[node] {
+	if text == "" {
+		if c.subscribed[node] {
 			return // again, after a reconnection
 		}
-		w.subscribed[node] = true
-		told = len(w.subscribed)
+		c.subscribed[node] = true
+		told = len(c.subscribed)
 	} else {
-		w.heard[node] = owner
-		for _, last := range w.heard {
-			if last == owner {
+		c.heard[node] = text
+		for _, last := range c.heard {
+			if last == text {
 				told++
 			}
 		}
 	}
 	if told == quorum.Size(len(ws.lanes)) {
-		select {
-		case w.C <- struct{}{}:
-		default:
+		for w := range c.watches {
+			w.notify()
 		}
 	}
 }

@@ -6,6 +6,8 @@
 --           second proposal, or was raised by an extension
 --   ARGV[5] '1' to wake those who wait: for a lease that was held. An attempt that came to nothing
 --           wakes nobody, or two that lose would wake each other without end.
+--   ARGV[6] channel to tell of it as well, if any: of those who watch the name and do not wait for
+--           it, who must not be counted among the subscribers woken
 --
 -- Deletes the lock if it is ours, raises the fence to the number, so that no delayed acquire or
 -- extend brings the lock back. Where the lock is ours its acquire has already raised the fence, but
@@ -31,6 +33,9 @@ if not ours or ARGV[4] == '1' then
   end
 end
 
+if ours and ARGV[6] then
+  redis.call('PUBLISH', ARGV[6], ARGV[1])
+end
 if ours and ARGV[5] == '1' then
   return {1, redis.call('PUBLISH', KEYS[1], ARGV[1])}
 end

@@ -2,7 +2,7 @@
 --
 --   KEYS[1] lock     KEYS[2] fence
 --   ARGV[1] owner    ARGV[2] token    ARGV[3] sequence number of the save within the lease
---   ARGV[4] state    ARGV[5] fence ttl, ms
+--   ARGV[4] state    ARGV[5] fence ttl, ms    ARGV[6] channel to tell of it, if any
 --
 -- Accepted when no later acquisition can have been accepted here (the lock is ours, or
 -- fence <= token) and the stored state is not newer than (token, sequence).
@@ -35,4 +35,7 @@ if old then
 end
 
 redis.call('SET', KEYS[2], fence .. ' ' .. token .. ' ' .. sequence .. ' ' .. ARGV[4], 'PX', ARGV[5])
+if ARGV[6] then
+  redis.call('PUBLISH', ARGV[6], token .. ' ' .. sequence)
+end
 return {1}
