@@ -50,7 +50,7 @@ func TestTheFunctionIsGivenItsTermAndLease(t *testing.T) {
 		lease, ok := redlock.LeaseFrom(ctx)
 		require.True(t, ok)
 		assert.Equal(t, "value", ctx.Value(key{}), "it has the values of Run's context")
-		assert.Equal(t, leader.Term{Name: name, Number: lease.Token(), Leader: "a", Since: term.Since}, term)
+		assertTerm(t, leader.Term{Name: name, Number: lease.Token(), Leader: "a", Since: term.Since}, term)
 		assert.WithinDuration(t, began, term.Since, time.Second)
 		assert.Equal(t, time.UTC, term.Since.Location())
 	})
@@ -395,25 +395,47 @@ func TestTwoCandidatesInOneProcessTakeTurns(t *testing.T) {
 	})
 }
 
-func TestATermIsBoundedByItsExtensions(t *testing.T) {
+func TestATermIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {
-		e := candidate(t, f, "a", leader.WithMaxExtensions(5))
+		e := candidate(t, f, "a", leader.WithMaxTerm(10*time.Minute))
 		r := start(t, e, untilTold)
 		r.leads(t)
 		r.leads(t)
-		first := r.served.all()[0]
-		require.ErrorIs(t, context.Cause(first.ctx), redlock.ErrExtensionLimit)
-		assert.InDelta(t, 5*ttl/3+ttl, first.to.Sub(first.from), float64(100*time.Millisecond))
+		all := r.served.all()
+		require.ErrorIs(t, context.Cause(all[0].ctx), leader.ErrTermLimit)
+		require.ErrorContains(t, context.Cause(all[0].ctx), "10m0s")
+		assert.Equal(t, 10*time.Minute, all[0].to.Sub(all[0].from))
+		assert.Less(t, all[1].from.Sub(all[0].to), atOnce, "the lease was released, and the election is open")
+	})
+}
+
+// A leader that is stuck holds the office no longer than its term, its grace and a TTL or two.
+func TestATermThatIsNotEndedByItsFunctionEndsWithItsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {
+		hang := make(chan struct{})
+		defer close(hang)
+		stuck := start(t, candidate(t, f, "stuck", leader.WithMaxTerm(time.Minute), leader.WithStopGrace(10*time.Second)), func(context.Context, leader.Term) error {
+			<-hang
+			return nil
+		})
+		stuck.leads(t)
+		successor := start(t, candidate(t, f, "successor"), untilTold)
+		successor.leads(t)
+		held := time.Since(stuck.served.last().from)
+		assert.GreaterOrEqual(t, held, time.Minute+10*time.Second)
+		assert.LessOrEqual(t, held, time.Minute+10*time.Second+2*ttl)
 	})
 }
 
 func TestTheMarginEndsTheContextBeforeTheValidity(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {
 		const margin = time.Second
-		e := candidate(t, f, "a", leader.WithMargin(margin), leader.WithMaxExtensions(0))
+		e := candidate(t, f, "a", leader.WithMargin(margin))
 		r := start(t, e, func(ctx context.Context, _ leader.Term) error {
+			f.Host("a").Partition()
 			<-ctx.Done()
-			if lease, _ := redlock.LeaseFrom(ctx); errors.Is(lease.Err(), redlock.ErrExtensionLimit) {
+			f.Host("a").Heal()
+			if lease, _ := redlock.LeaseFrom(ctx); errors.Is(lease.Err(), redlock.ErrLeaseExpired) {
 				assert.InDelta(t, margin, lease.Remaining(), float64(5*time.Millisecond))
 				assert.False(t, e.IsLeader())
 			}
@@ -421,7 +443,7 @@ func TestTheMarginEndsTheContextBeforeTheValidity(t *testing.T) {
 		})
 		r.leads(t)
 		r.leads(t)
-		assert.ErrorIs(t, context.Cause(r.served.all()[0].ctx), redlock.ErrExtensionLimit)
+		assert.ErrorIs(t, context.Cause(r.served.all()[0].ctx), redlock.ErrLeaseExpired)
 	})
 }
 

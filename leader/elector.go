@@ -16,13 +16,17 @@ import (
 type Elector struct {
 	locker    *redlock.Locker
 	name      string
+	identity  string
 	settings  settings
 	lease     []redlock.LeaseOption
 	telemetry *telemetry
 
 	mu      sync.Mutex
 	running bool
-	current *tenure // whose function runs; nil otherwise
+	current *tenure  // whose function runs; nil otherwise
+	fitness *fitness // of the Run that runs
+
+	yielding yielding // used by Run alone
 }
 
 // New makes an Elector for the election with this name. The Locker stays the caller's: end Run
@@ -38,9 +42,16 @@ func New(locker *redlock.Locker, name string, opts ...Option) (*Elector, error) 
 	if err != nil {
 		return nil, fmt.Errorf("leader: elector %.64q: %w", name, err)
 	}
-	e := &Elector{locker: locker, name: name, settings: s, lease: s.lease()}
+	e := &Elector{locker: locker, name: name, identity: locker.Identity(), settings: s, lease: s.lease()}
+	if s.identity != nil {
+		e.identity = *s.identity
+	}
 	if err := locker.Validate(name, e.lease...); err != nil {
 		return nil, fmt.Errorf("leader: elector %.64q: %w", name, err)
+	}
+	if size := e.headSize(); size > maxRecordHead {
+		return nil, fmt.Errorf("leader: elector %.64q: %w: identity, address and labels take %d bytes as they are published, the limit is %d; shorten them, or leave out what JSON escapes",
+			name, redlock.ErrInvalidOption, size, maxRecordHead)
 	}
 	if e.telemetry, err = newTelemetry(&s); err != nil {
 		return nil, fmt.Errorf("leader: elector %.64q: create metrics: %w", name, err)
@@ -51,20 +62,21 @@ func New(locker *redlock.Locker, name string, opts ...Option) (*Elector, error) 
 // Run campaigns until it leads, calls lead, and campaigns again when that has returned, until ctx
 // ends. See the package documentation for what ends a term, and what follows.
 //
-// The context that lead is given ends when the lease does, on Resign, and when ctx does;
-// context.Cause then gives a *redlock.LeaseError, ErrResigned, or ctx's cause. It carries ctx's
-// values, and redlock.LeaseFrom finds the lease in it; its Err looks at the clock and so is right
-// at any moment. The lease is released only when lead has returned, so lead must wait for what it
-// started.
+// The context that lead is given ends when the lease does, when the term has lasted long enough, when
+// the health check fails, on Resign and Transfer, and when ctx does; context.Cause then gives a
+// *redlock.LeaseError, an error that wraps ErrTermLimit or ErrUnhealthy, ErrResigned, ErrTransferred,
+// or ctx's cause. It carries ctx's values, and redlock.LeaseFrom finds the lease in it; its Err looks
+// at the clock and so is right at any moment. The lease is released only when lead has returned, so
+// lead must wait for what it started.
 //
 // What lead returns never ends Run: an error is logged, and so is a panic, with its stack.
 //
 // Run returns nil when ctx ends: that is how it is told to stop, and in an errgroup no failure
 // of its own. Otherwise it returns an error: one that wraps redlock.ErrClosed when the Locker is
-// closed, another that no further attempt
-// mends (redlock.ErrSameServer, redlock.ErrTokensExhausted), ErrRunning when another Run of this
-// Elector has not returned. When it returns, all that it started has ended, and the lease is
-// released as far as the nodes could be reached.
+// closed, another that no further attempt mends (redlock.ErrSameServer,
+// redlock.ErrTokensExhausted), ErrRunning when another Run of this Elector has not returned. When it
+// returns, all that it started has ended, and the lease is released as far as the nodes could be
+// reached; it does not return while lead, or a health check, does not.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if lead == nil {
 		return fmt.Errorf("leader: run %q: %w: the leading function is nil", e.name, redlock.ErrInvalidOption)
@@ -78,10 +90,11 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term T
 		return fmt.Errorf("leader: run %q: register metrics: %w", e.name, err)
 	}
 	defer func() { _ = observed.Unregister() }()
+	defer e.watchFitness(ctx)()
 
 	retry := newBackoff(e.settings.ttl)
 	for ctx.Err() == nil {
-		lease, err := e.locker.Acquire(ctx, e.name, e.lease...)
+		lease, err := e.stand(ctx)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -120,13 +133,18 @@ func (e *Elector) IsLeader() bool {
 }
 
 func (e *Elector) leading() *tenure {
-	e.mu.Lock()
-	t := e.current
-	e.mu.Unlock()
+	t := e.tenure()
 	if t == nil || t.lease.Err() != nil {
 		return nil
 	}
 	return t
+}
+
+// tenure is the one whose function runs, whether or not its lease lasts.
+func (e *Elector) tenure() *tenure {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.current
 }
 
 // Resign ends the term: the context of the leading function ends with ErrResigned as its cause.
@@ -141,45 +159,56 @@ func (e *Elector) leading() *tenure {
 // name is free at the latest when the TTL ends) or the lease ended before the function returned.
 func (e *Elector) Resign(ctx context.Context) error {
 	t := e.leading()
-	if t == nil || !e.resign(t) {
+	if t == nil || !e.end(t, "", ErrResigned) {
 		return fmt.Errorf("leader: resign %q: %w", e.name, ErrNotLeader)
 	}
 	if ctx.Value(tenureKey{}) == t {
 		return nil
 	}
-	select {
-	case <-t.released:
-	case <-ctx.Done():
-		return fmt.Errorf("leader: resign %q: %w; the term ends in the background", e.name, context.Cause(ctx))
-	}
-	if t.err != nil {
-		return fmt.Errorf("leader: resign %q: %w", e.name, t.err)
+	if err := t.gone(ctx); err != nil {
+		return fmt.Errorf("leader: resign %q: %w", e.name, err)
 	}
 	return nil
 }
 
-// resign reports whether the term had not ended yet. See conclude for why it locks.
-func (e *Elector) resign(t *tenure) bool {
+// end ends a term for one of the elector's own reasons, and reports whether it had not ended yet. See
+// conclude for why it locks.
+func (e *Elector) end(t *tenure, heir string, why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current != t {
 		return false
 	}
-	t.cancel(ErrResigned)
+	if t.ctx.Err() == nil {
+		t.heir = heir
+	}
+	t.cancel(why)
 	return true
+}
+
+// gone waits until the term is over and its lease released.
+func (t *tenure) gone(ctx context.Context) error {
+	select {
+	case <-t.released:
+		return t.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w; the term ends in the background", context.Cause(ctx))
+	}
 }
 
 // pause is how long to stand back after a term.
 func (e *Elector) pause(end ending, retry *backoff.ExponentialBackOff) time.Duration {
 	switch end.outcome {
-	case failed, panicked, unpublished:
+	case failed, panicked, unpublished, unhealthy:
 		if end.lasted > retry.MaxInterval {
 			retry.Reset()
 		}
 		return retry.NextBackOff()
-	case resigned:
+	case resigned, transferred:
 		retry.Reset()
 		return *e.settings.resignPause
+	case stoodBack: // it has done so
+		return 0
 	default:
 		retry.Reset()
 		return max(0, e.settings.ttl/32-end.lasted)

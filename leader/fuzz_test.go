@@ -20,6 +20,8 @@ import (
 // lease's holder; and what a leader publishes is read as it was, and fits into a state.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"lease":"XK3","leader":"a","number":7,"since":"2026-11-21T00:00:00Z"}`), "a/XK3", "a", int64(7), int64(1_764_000_000))
+	f.Add([]byte(`{"v":2,"lease":"XK3","leader":"a","number":7,"phase":"leading","labels":{"a":"b"},"heir":"b","state":"AAE="}`), "a/XK3", "a", int64(7), int64(0))
+	f.Add([]byte(`{"v":99,"lease":"XK3","number":7,"phase":"another","labels":3}`), "a/XK3", "a", int64(7), int64(0))
 	for _, state := range []string{
 		"", "null", "{}", "[]", `{"lease":"XK3"}`, `{"lease":""}`, `{"lease":3}`, `{"lease":"XK3","number":-1}`, `{"lease":"XK3","number":1e99}`, `{"lease":"XK3","since":"then"}`,
 		`{"LEASE":"XK3"}`, `{"lease":"XK3"}{}`, "\xff", `{"lease":"\ud800"}`, `{"lease":"XK3","leader":null}`,
@@ -31,6 +33,7 @@ func FuzzRecord(f *testing.F) {
 		r, ok := recordOf(redlock.Status{Holder: holder, State: state})
 		if ok {
 			require.Equal(t, nonceOf(holder), r.Lease)
+			require.Positive(t, r.Number)
 			require.True(t, json.Valid(state))
 		}
 		id := identityOf(holder)
@@ -38,17 +41,21 @@ func FuzzRecord(f *testing.F) {
 			require.Equal(t, holder, id+"/"+nonceOf(holder))
 		}
 
-		s := settings{identity: &identity, resignPause: new(time.Duration)}
-		if s.validate() != nil {
+		if validIdentity(identity) != nil || number <= 0 {
 			return
 		}
-		want := record{Lease: "XK3", Leader: identity, Number: redlock.Token(number), Since: time.Unix(since%(1<<37), 0).UTC()}
+		want := record{
+			Version: recordVersion, Lease: "XK3", Leader: identity, Number: redlock.Token(number), Since: time.Unix(since%(1<<37), 0).UTC(),
+			Phase: ended, Labels: map[string]string{identity: identity}, State: state,
+		}
 		text, err := json.Marshal(want)
 		if err != nil {
 			require.Greater(t, want.Since.Year(), 9999)
 			return
 		}
-		require.LessOrEqual(t, len(text), redlock.MaxStateSize)
+		if len(state) == 0 {
+			want.State = nil
+		}
 		got, ok := recordOf(redlock.Status{Holder: identity + "/XK3", State: text})
 		require.True(t, ok)
 		require.Equal(t, want, got)
@@ -58,14 +65,14 @@ func FuzzRecord(f *testing.F) {
 // Whatever the options say, New returns an error that tells what is wrong, or an Elector whose lease
 // the Locker accepts and whose pauses are no shorter than nothing.
 func FuzzElectorOptions(f *testing.F) {
-	f.Add("billing", int64(DefaultTTL), int64(0), 1000, int64(time.Second), "a", int64(redlock.DefaultMaxTTL))
-	f.Add("", int64(math.MaxInt64), int64(math.MaxInt64), math.MaxInt, int64(math.MaxInt64), "", int64(math.MaxInt64))
-	f.Add("a}b", int64(math.MinInt64), int64(math.MinInt64), math.MinInt, int64(math.MinInt64), "\xff", int64(math.MinInt64))
-	f.Add("x", int64(redlock.MinTTL), int64(redlock.MinTTL/2), 0, int64(0), strings.Repeat("i", 513), int64(365*24*time.Hour))
-	f.Add("x", int64(365*24*time.Hour), int64(0), -1, int64(1), "i", int64(365*24*time.Hour))
-	f.Add(strings.Repeat("x", 10_000), int64(redlock.MinTTL), int64(0), 0, int64(0), "", int64(redlock.MinTTL))
-	f.Add("x", int64(100*365*24*time.Hour), int64(0), -1, int64(1), "i", int64(100*365*24*time.Hour))
-	f.Fuzz(func(t *testing.T, name string, ttl, margin int64, extensions int, pause int64, identity string, maxTTL int64) {
+	f.Add("billing", int64(DefaultTTL), int64(0), int64(time.Hour), int64(time.Second), "a", int64(redlock.DefaultMaxTTL))
+	f.Add("", int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), "", int64(math.MaxInt64))
+	f.Add("a}b", int64(math.MinInt64), int64(math.MinInt64), int64(math.MinInt64), int64(math.MinInt64), "\xff", int64(math.MinInt64))
+	f.Add("x", int64(redlock.MinTTL), int64(redlock.MinTTL/2), int64(0), int64(0), strings.Repeat("i", 513), int64(365*24*time.Hour))
+	f.Add("x", int64(365*24*time.Hour), int64(0), int64(-1), int64(1), "i", int64(365*24*time.Hour))
+	f.Add(strings.Repeat("x", 10_000), int64(redlock.MinTTL), int64(0), int64(0), int64(0), "", int64(redlock.MinTTL))
+	f.Add("x", int64(100*365*24*time.Hour), int64(0), int64(-1), int64(1), "i", int64(100*365*24*time.Hour))
+	f.Fuzz(func(t *testing.T, name string, ttl, margin, term, pause int64, identity string, maxTTL int64) {
 		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		defer client.Close()
 		locker, err := redlock.New([]redis.UniversalClient{client}, redlock.WithMaxTTL(time.Duration(maxTTL)), redlock.WithFenceTTL(math.MaxInt64),
@@ -75,8 +82,8 @@ func FuzzElectorOptions(f *testing.F) {
 		}
 		defer locker.Close()
 		opts := []Option{WithTTL(time.Duration(ttl)), WithMargin(time.Duration(margin)), WithResignPause(time.Duration(pause)), WithIdentity(identity)}
-		if extensions != -1 { // or the default
-			opts = append(opts, WithMaxExtensions(extensions))
+		if term != -1 { // or the default
+			opts = append(opts, WithMaxTerm(time.Duration(term)), WithStopGrace(time.Duration(term)))
 		}
 		e, err := New(locker, name, opts...)
 		if err != nil {
@@ -88,10 +95,10 @@ func FuzzElectorOptions(f *testing.F) {
 			}
 			require.NoError(t, err)
 		}
-		require.GreaterOrEqual(t, *e.settings.maxExtensions, 0)
+		require.Positive(t, e.settings.extensions())
 		retry := newBackoff(e.settings.ttl)
 		for range 10 {
-			for _, outcome := range []outcome{failed, resigned, steppedDown} {
+			for _, outcome := range []outcome{failed, resigned, transferred, unhealthy, steppedDown} {
 				require.GreaterOrEqual(t, e.pause(ending{outcome: outcome, lasted: time.Second}, retry), time.Duration(0))
 			}
 		}

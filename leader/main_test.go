@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -79,6 +80,15 @@ func newElector(t *testing.T, locker *redlock.Locker, opts ...leader.Option) *le
 func candidate(t *testing.T, f *redlocktest.Fleet, host string, opts ...leader.Option) *leader.Elector {
 	t.Helper()
 	return newElector(t, newLocker(t, f, host), opts...)
+}
+
+// assertTerm compares what is told of terms. A term of one's own is more than that: it can save.
+func assertTerm(t *testing.T, want, got leader.Term) {
+	t.Helper()
+	said := func(term leader.Term) []any {
+		return []any{term.Name, term.Number, term.Leader, term.Since, term.Address, term.Labels}
+	}
+	assert.Equal(t, said(want), said(got))
 }
 
 type lead = func(ctx context.Context, term leader.Term) error

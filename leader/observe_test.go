@@ -1,6 +1,8 @@
 package leader_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -25,7 +27,7 @@ func TestLeaderTellsEveryoneWhoLeadsAndWhichTerm(t *testing.T) {
 		for _, e := range []*leader.Elector{observer, a, b} {
 			told, err := e.Leader(t.Context())
 			require.NoError(t, err)
-			assert.Equal(t, term, told)
+			assertTerm(t, term, told)
 		}
 		assert.Equal(t, "a: “Größe” <1>", term.Leader)
 
@@ -33,7 +35,7 @@ func TestLeaderTellsEveryoneWhoLeadsAndWhichTerm(t *testing.T) {
 		term = second.leads(t)
 		told, err := observer.Leader(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, term, told)
+		assertTerm(t, term, told)
 		assert.Equal(t, "host-b", term.Leader, "by default the Locker's identity")
 	})
 }
@@ -124,7 +126,7 @@ func TestACandidateThatLosesDoesNotChangeWhatLeaderTells(t *testing.T) {
 		}
 		told, err := e.Leader(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, term, told)
+		assertTerm(t, term, told)
 	})
 }
 
@@ -146,7 +148,21 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 			{name, []leader.Option{leader.WithTTL(21 * time.Second)}, redlock.ErrTTLTooLong, "WithMaxTTL"},
 			{name, []leader.Option{leader.WithMargin(-1)}, redlock.ErrInvalidOption, "margin"},
 			{name, []leader.Option{leader.WithTTL(time.Second), leader.WithMargin(600 * time.Millisecond)}, redlock.ErrInvalidOption, "margin"},
-			{name, []leader.Option{leader.WithMaxExtensions(-1)}, redlock.ErrInvalidOption, "0 allows none"},
+			{name, []leader.Option{leader.WithMaxTerm(0)}, redlock.ErrInvalidOption, "leave WithMaxTerm out for 24h"},
+			{name, []leader.Option{leader.WithMaxTerm(-1)}, redlock.ErrInvalidOption, "could never begin"},
+			{name, []leader.Option{leader.WithStopGrace(0)}, redlock.ErrInvalidOption, "leave WithStopGrace out for 10s"},
+			{name, []leader.Option{leader.WithHealthCheck(nil, 0)}, redlock.ErrInvalidOption, "the health check is nil"},
+			{name, []leader.Option{leader.WithHealthCheck(healthy, -1)}, redlock.ErrInvalidOption, "too often"},
+			{name, []leader.Option{leader.WithHealthCheck(healthy, time.Microsecond)}, redlock.ErrInvalidOption, "the least is 1ms"},
+			{name, []leader.Option{leader.WithPriority(-1)}, redlock.ErrInvalidOption, "not between 0"},
+			{name, []leader.Option{leader.WithPriority(101)}, redlock.ErrInvalidOption, "and 100"},
+			{name, []leader.Option{leader.WithAddress(strings.Repeat("x", 256))}, redlock.ErrInvalidOption, "the limit is 255"},
+			{name, []leader.Option{leader.WithAddress("\xff")}, redlock.ErrInvalidOption, "the address"},
+			{name, []leader.Option{leader.WithLabels(map[string]string{"": "x"})}, redlock.ErrInvalidOption, "a label has no name"},
+			{name, []leader.Option{leader.WithLabels(map[string]string{"a": "\xff"})}, redlock.ErrInvalidOption, "not UTF-8"},
+			{name, []leader.Option{leader.WithLabels(map[string]string{"a": strings.Repeat("x", 1024)})}, redlock.ErrInvalidOption, "publish a reference"},
+			{name, []leader.Option{leader.WithLabels(manyLabels(17))}, redlock.ErrInvalidOption, "17 labels, the limit is 16"},
+			{name, []leader.Option{leader.WithIdentity(strings.Repeat("\x00", 512)), leader.WithAddress(strings.Repeat("\x00", 255))}, redlock.ErrInvalidOption, "as they are published"},
 			{name, []leader.Option{leader.WithResignPause(-1)}, redlock.ErrInvalidOption, "0 sets none"},
 			{name, []leader.Option{leader.WithIdentity("")}, redlock.ErrInvalidOption, "the identity is empty"},
 			{name, []leader.Option{leader.WithIdentity(strings.Repeat("x", 513))}, redlock.ErrInvalidOption, "the limit is 512"},
@@ -168,6 +184,16 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, "the leading function is nil")
 		assert.Zero(t, f.Commands(0), "nothing was asked of the nodes")
 	})
+}
+
+func healthy(context.Context) error { return nil }
+
+func manyLabels(n int) map[string]string {
+	labels := map[string]string{}
+	for i := range n {
+		labels[fmt.Sprint(i)] = "x"
+	}
+	return labels
 }
 
 func TestNilProvidersAndLoggersMeanTheDefaults(t *testing.T) {

@@ -24,22 +24,31 @@ const (
 
 // telemetry holds the instruments of one Elector.
 type telemetry struct {
-	tracer   trace.Tracer
-	meter    metric.Meter
-	terms    metric.Int64Counter
-	duration metric.Float64Histogram
-	leading  metric.Int64ObservableGauge
+	tracer     trace.Tracer
+	meter      metric.Meter
+	terms      metric.Int64Counter
+	duration   metric.Float64Histogram
+	stuckTerms metric.Int64Counter
+	stoodBack  metric.Int64Counter
+	leading    metric.Int64ObservableGauge
+	stuck      metric.Int64ObservableGauge
 }
 
 func newTelemetry(s *settings) (*telemetry, error) {
 	t := &telemetry{tracer: s.tracers.Tracer(scope), meter: s.meters.Meter(scope)}
-	var errs [3]error
+	var errs [6]error
 	t.terms, errs[0] = t.meter.Int64Counter("quorate.leader.terms", metric.WithUnit("{term}"),
 		metric.WithDescription("Terms of this process that ended, by outcome."))
 	t.duration, errs[1] = t.meter.Float64Histogram("quorate.leader.term.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time that the leading function of a term ran."))
 	t.leading, errs[2] = t.meter.Int64ObservableGauge("quorate.leader.leading", metric.WithUnit("1"),
 		metric.WithDescription("1 while this process leads, else 0."))
+	t.stuckTerms, errs[3] = t.meter.Int64Counter("quorate.leader.stuck.terms", metric.WithUnit("{term}"),
+		metric.WithDescription("Terms whose leading function did not return in time when its context had ended."))
+	t.stuck, errs[4] = t.meter.Int64ObservableGauge("quorate.leader.stuck", metric.WithUnit("1"),
+		metric.WithDescription("1 while a leading function has not returned in time, else 0."))
+	t.stoodBack, errs[5] = t.meter.Int64Counter("quorate.leader.stood_back", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that were won and given back without a term."))
 	return t, errors.Join(errs[:]...)
 }
 
@@ -47,13 +56,23 @@ func newTelemetry(s *settings) (*telemetry, error) {
 // bounded by time, as IsLeader is.
 func (t *telemetry) observe(e *Elector) (metric.Registration, error) {
 	return t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		value := int64(0)
-		if e.IsLeader() {
-			value = 1
-		}
-		o.ObserveInt64(t.leading, value, metric.WithAttributes(attrName.String(e.name)))
+		tenure := e.tenure()
+		o.ObserveInt64(t.leading, oneIf(e.IsLeader()), t.of(e.name))
+		o.ObserveInt64(t.stuck, oneIf(tenure != nil && tenure.isStuck()), t.of(e.name))
 		return nil
-	}, t.leading)
+	}, t.leading, t.stuck)
+}
+
+func oneIf(on bool) int64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// of are the attributes of what has no outcome.
+func (t *telemetry) of(name string) metric.MeasurementOption {
+	return metric.WithAttributes(attrName.String(name))
 }
 
 // start begins the span of a term. The lease's context has the values of Run's.
@@ -77,7 +96,7 @@ func (e *Elector) report(t *tenure, end ending, cause error) {
 	switch {
 	case failure != nil:
 		level, attrs = slog.LevelError, append(attrs, "error", failure)
-	case end.lost:
+	case end.lost, end.outcome == unhealthy:
 		level, failure = slog.LevelWarn, cause
 	}
 	if failure != nil {

@@ -49,7 +49,25 @@ var endings = map[string]struct {
 			require.NoError(t, c.Set(t.Context(), redlock.DefaultKeyPrefix+name, "other", time.Hour).Err())
 		}
 	}, failed: "lease lost"},
-	"extension_limit": {opts: []leader.Option{leader.WithMaxExtensions(2)}, failed: "extension limit"},
+	"term_limit": {opts: []leader.Option{leader.WithMaxTerm(5 * time.Second)}},
+	"transferred": {end: func(t *testing.T, _ *redlocktest.Fleet, _ *redlock.Locker, e *leader.Elector, _ *run) {
+		require.ErrorIs(t, e.Transfer(t.Context(), "nobody"), leader.ErrHeirAbsent)
+	}},
+	"unhealthy": {opts: []leader.Option{leader.WithHealthCheck(soonSick(), 0)}, failed: "no disk"},
+}
+
+// soonSick is a health check that fails from a moment after its first success on, for a while.
+func soonSick() func(context.Context) error {
+	var from time.Time
+	return func(context.Context) error {
+		if from.IsZero() {
+			from = time.Now()
+		}
+		if ill := time.Since(from); ill > 3*time.Second && ill < 6*time.Second {
+			return errors.New("no disk")
+		}
+		return nil
+	}
 }
 
 func TestEveryEndOfATermIsTraced(t *testing.T) {

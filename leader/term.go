@@ -1,207 +1,121 @@
 package leader
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"runtime/debug"
+	"fmt"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/redlock"
 )
 
-// A Term is one leadership.
+// A Term is one leadership. The leading function is given its own; Elector.Leader and
+// Elector.Watch tell of anybody's.
 type Term struct {
 	// Name is that of the election.
 	Name string
 	// Number is the fencing token of the term: higher than that of every term before. Pass it
 	// to the resources that the leader writes to. Terms are not numbered consecutively. It is 0
-	// in what Elector.Leader returns while the holder has not published its term yet.
+	// in what Elector.Leader returns while the holder has not published its term yet, and in what
+	// Elector.Watch yields when nobody leads.
 	Number redlock.Token
 	// Leader is the identity of who leads: see WithIdentity.
 	Leader string
 	// Since is when the term began, by the leader's wall clock, in UTC. Zero while it is not
 	// published.
 	Since time.Time
+	// Address is where the leader is reached, if it says so: see WithAddress.
+	Address string
+	// Labels are what else the leader says of itself: see WithLabels. Do not change them.
+	Labels map[string]string
+
+	state  []byte  // as it was read; of a term of another
+	tenure *tenure // of a term of one's own
 }
 
-// A tenure is a term in this process, from a lease that was won to its release.
-type tenure struct {
-	term     Term
-	lease    *redlock.Lease
-	span     trace.Span
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	unbind   func() // ends the tie to Run's context
-	began    time.Time
-	released chan struct{} // closed when err is known
-	err      error         // of the release
-}
-
-// outcome is how a term ended.
-type outcome string
-
-const (
-	steppedDown outcome = "stepped_down"
-	failed      outcome = "failed"
-	panicked    outcome = "panicked"
-	exited      outcome = "exited"
-	resigned    outcome = "resigned"
-	stopped     outcome = "stopped"
-	unpublished outcome = "unpublished"
-)
-
-// lease ends, in the words of package redlock.
-var leaseOutcomes = []struct {
-	err     error
-	outcome outcome
-}{
-	{redlock.ErrClosed, "closed"},
-	{redlock.ErrExtensionLimit, "extension_limit"},
-	{redlock.ErrLeaseLost, "lost"},
-	{redlock.ErrLeaseExpired, "expired"},
-	{redlock.ErrReleased, "released"}, // by the leading function, which found the lease in its context
-}
-
-// An ending is how a term ended, and after what time.
-type ending struct {
-	outcome outcome
-	err     error // what went wrong in the function, or before it
-	lost    bool  // the lease ended first
-	lasted  time.Duration
-}
-
-// serve takes one lease through its term.
-func (e *Elector) serve(ctx context.Context, lease *redlock.Lease, lead func(context.Context, Term) error) (end ending) {
-	t := e.newTenure(ctx, lease)
-	err := errExited
-	// Deferred, so that not even a function that ends its goroutine leaves the lease held.
-	defer func() { end = e.conclude(t, err) }()
-	// What is not published is not led: nobody could tell who leads, and a leader that does
-	// not reach a quorum now would not last.
-	if publishErr := t.publish(); publishErr != nil || t.ctx.Err() != nil {
-		err = publishErr
-		return end
+// State is what was last saved under this election, in this term or by a leader before, however
+// many terms ago; nil if that is nothing. It is the newest that any leader was told is saved. Of a
+// term of another it is what was known of it when that was asked for.
+//
+// It lives as long as the Locker's fences: redlock.WithFenceTTL, 24 hours by default, counted from the
+// election's last use. Leaders of a version without State do not pass it on.
+func (t Term) State() []byte {
+	if t.tenure != nil {
+		return t.tenure.savedState()
 	}
-	e.mu.Lock()
-	e.current = t
-	e.mu.Unlock()
-	e.settings.logger.InfoContext(t.ctx, "leader: term began", t.attrs()...)
-	err = call(t, lead)
-	return end
+	return bytes.Clone(t.state)
 }
 
-func (e *Elector) newTenure(ctx context.Context, lease *redlock.Lease) *tenure {
-	now := time.Now()
-	t := &tenure{
-		lease: lease, began: now, released: make(chan struct{}),
-		term: Term{Name: e.name, Number: lease.Token(), Leader: identityOf(lease.Owner()), Since: now.Round(0).UTC()},
-	}
-	if e.settings.identity != nil {
-		t.term.Leader = *e.settings.identity
-	}
-	spanCtx, span := e.telemetry.start(t)
-	t.span = span
-	inner, cancel := context.WithCancelCause(spanCtx)
-	t.ctx, t.cancel = &termContext{Context: inner, tenure: t}, cancel
-	bound := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(bound)
-		cancel(context.Cause(ctx))
-	})
-	t.unbind = func() {
-		if !stop() {
-			<-bound
-		}
-	}
-	return t
-}
-
-// call calls the leading function, and makes an error of a panic.
-func call(t *tenure, lead func(context.Context, Term) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicError{value: v, stack: debug.Stack()}
-		}
-	}()
-	return lead(t.ctx, t.term)
-}
-
-// conclude ends a term whose function has returned, or never ran: only now is the lease
-// released.
-func (e *Elector) conclude(t *tenure, err error) ending {
-	_ = t.ctx.Err() // has the context end if the clock says so, before the cause is asked for
-	loss := t.lease.Err()
-	// A resignation comes either before this, and then the elector stands back, or finds that
-	// there is nothing to resign from.
-	e.mu.Lock()
-	e.current = nil
-	cause := context.Cause(t.ctx)
-	e.mu.Unlock()
-	end := ending{outcome: outcomeOf(err, cause, loss), err: err, lasted: time.Since(t.began)}
-	end.lost = loss != nil && errors.Is(cause, loss) && !errors.Is(loss, redlock.ErrReleased)
-	if cause != nil && end.outcome != panicked && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
-		end.err = nil // it only says that the context ended
-	}
-	t.err = t.lease.Release(context.WithoutCancel(t.ctx))
-	t.cancel(nil)
-	t.unbind()
-	e.report(t, end, cause)
-	close(t.released)
-	return end
-}
-
-// outcomeOf tells how a term ended: by what the function did, or by the end of its context,
-// whatever the function then returned.
-func outcomeOf(err, cause, loss error) outcome {
-	var p *panicError
+// Save hands b over to the next leaders: at most MaxStateSize bytes, in place of what was saved
+// before. When it returns nil a quorum of nodes has it and no leader before this one can change it any
+// more. Only the leading function can save, in its own term, until its lease ends: also while it winds
+// down.
+//
+// Errors: redlock.ErrStateTooLarge; ErrNotLeader for a term that is not one's own; those of
+// redlock.Lease.Save, after which, as when ctx ends first, the next leader may find either value.
+func (t Term) Save(ctx context.Context, b []byte) error {
 	switch {
-	case errors.As(err, &p):
-		return panicked
-	case errors.Is(err, errExited):
-		return exited
-	case errors.Is(cause, ErrResigned):
-		return resigned
-	case loss != nil && errors.Is(cause, loss):
-		for _, o := range leaseOutcomes {
-			if errors.Is(loss, o.err) {
-				return o.outcome
-			}
+	case t.tenure == nil:
+		return fmt.Errorf("leader: save for %q: %w; only the term that the leading function is given can save", t.Name, ErrNotLeader)
+	case len(b) > MaxStateSize:
+		return fmt.Errorf("leader: save for %q: %w: %d bytes, the limit is %d; store the data elsewhere and save a reference to it",
+			t.Name, redlock.ErrStateTooLarge, len(b), MaxStateSize)
+	}
+	if err := t.tenure.save(ctx, bytes.Clone(b)); err != nil {
+		return fmt.Errorf("leader: save for %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// savedState is the state as it was last known to be at a quorum.
+func (t *tenure) savedState() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(t.state)
+}
+
+// save puts a new state on file.
+func (t *tenure) save(ctx context.Context, state []byte) error {
+	return t.inTurn(ctx, func() error {
+		if err := t.file(ctx, leading, state); err != nil {
+			return err
 		}
-	case cause != nil:
-		return stopped
-	case errors.Is(err, errUnpublished):
-		return unpublished
-	case err == nil:
-		return steppedDown
-	}
-	return failed
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.state = state
+		return nil
+	})
 }
 
-type tenureKey struct{}
-
-// termContext is the context of a term.
-type termContext struct {
-	context.Context
-	tenure *tenure
+// announce puts on file how far the term has come, with the state that it has by then.
+func (t *tenure) announce(ctx context.Context, p phase) error {
+	return t.inTurn(ctx, func() error { return t.file(ctx, p, t.savedState()) })
 }
 
-// Err looks at the clock, as that of the lease's context does.
-func (c *termContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
+// inTurn lets those who write records take turns, so that none overtakes another with an older state.
+func (t *tenure) inTurn(ctx context.Context, write func() error) error {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	// Not left to the lease's context: another goroutine may be just about to end that.
-	if over := c.tenure.lease.Err(); over != nil {
-		c.tenure.cancel(over)
+	defer func() { <-t.turn }()
+	if t.buried {
+		return ErrNotLeader // a goroutine that the function has left behind
 	}
-	return c.Context.Err()
+	return write()
 }
 
-func (c *termContext) Value(key any) any {
-	if key == (tenureKey{}) {
-		return c.tenure
+// bury puts the last record of the term on file. It waits for the nodes only for an heir's sake: the
+// lanes keep the order, so the release that follows finds the record there.
+func (t *tenure) bury(ctx context.Context) error {
+	t.turn <- struct{}{} // whoever has it waits for nodes, which takes a node timeout at most
+	defer func() { <-t.turn }()
+	t.buried = true
+	if t.heir == "" {
+		now, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = now
 	}
-	return c.Context.Value(key)
+	return t.file(ctx, ended, t.savedState())
 }
