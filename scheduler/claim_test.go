@@ -47,7 +47,8 @@ func TestClocksThatDisagreeRunEachTickOnce(t *testing.T) {
 				w.at(4 * skew)
 				// The first tick is c's: its clock is the last to get there.
 				w.eachOnce(10*time.Second, 5*skew-10*time.Second, 10*time.Second)
-				assert.Zero(t, a.count(scheduler.Missed)+b.count(scheduler.Missed)+c.count(scheduler.Missed))
+				assert.Zero(t, a.count(scheduler.Unclaimed)+b.count(scheduler.Unclaimed)+c.count(scheduler.Unclaimed))
+				assert.Zero(t, c.count(scheduler.Missed), "to the others' clocks, the job is older than they are")
 				a.shutDown()
 				w.at(6 * skew)
 				w.eachOnce(10*time.Second, 6*skew-10*time.Second, 10*time.Second)
@@ -129,13 +130,14 @@ func TestAReplicaThatIsCutOffInARunIsNotReplacedForThatTick(t *testing.T) {
 func TestATickWhoseWinnerCrashesBeforeTheClaimIsRunByAnother(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var first atomic.Pointer[replica]
+		a, b, c := w.replicas("0 * * * * *", nil)
+		run(a, b, c)
+		w.at(30 * time.Second)
 		beforeSaves(t, func(r *replica, _ int) {
 			if first.CompareAndSwap(nil, r) {
 				r.host.Partition()
 			}
 		})
-		a, b, c := w.replicas("0 * * * * *", nil)
-		run(a, b, c)
 		w.at(80 * time.Second)
 		winner := first.Load()
 		require.NotNil(t, winner)
@@ -152,12 +154,13 @@ func TestARunDoesNotBeginUnlessAQuorumHasTheClaim(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
 		a.add("0 * * * * *", nil)
-		end := beforeSaves(t, func(*replica, int) { w.fleet.Partition(1, 2) })
 		run(a)
+		w.at(30 * time.Second)
+		end := beforeSaves(t, func(*replica, int) { w.fleet.Partition(1, 2) })
 		w.at(119 * time.Second)
 		require.Empty(t, w.ran())
 		w.at(121 * time.Second)
-		assert.Equal(t, 1, a.count(scheduler.Missed, scheduler.NoQuorum), "%v", a.events)
+		assert.Equal(t, 1, a.count(scheduler.Unclaimed, scheduler.NoQuorum), "%v", a.events)
 		end()
 		w.fleet.Heal()
 	})
@@ -169,17 +172,18 @@ func TestAClaimThatAMinorityHasDoesNotCostTheTick(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
 		a.add("0 * * * * *", nil)
+		run(a)
+		w.at(30 * time.Second)
 		end := beforeSaves(t, func(_ *replica, node int) {
 			if node != 0 {
 				w.fleet.Partition(node)
 			}
 		})
-		run(a)
 		w.at(75 * time.Second)
 		require.Empty(t, w.ran())
 		state, ok := w.fleet.Get(0, "{quorate:job/tick}:fence")
 		require.True(t, ok)
-		require.Contains(t, state, `"started":946684860000`)
+		require.Contains(t, state, `"tick":946684860000`)
 		end()
 		w.fleet.Heal()
 		w.at(119 * time.Second)
@@ -192,14 +196,15 @@ func TestAReplicaThatPausesBeforeTheClaimCannotClaimAfterwards(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		work := func(context.Context, *replica, scheduler.Run) error { return nil }
 		var paused atomic.Pointer[replica]
+		a, b, c := w.replicas("0 * * * * *", work)
+		run(a, b, c)
+		w.at(30 * time.Second)
 		beforeSaves(t, func(r *replica, _ int) {
 			paused.CompareAndSwap(nil, r)
 			if paused.Load() == r && time.Since(w.start) < 90*time.Second {
 				time.Sleep(30 * time.Second)
 			}
 		})
-		a, b, c := w.replicas("0 * * * * *", work)
-		run(a, b, c)
 		w.at(119 * time.Second)
 		w.eachOnce(time.Minute, time.Minute, time.Minute)
 		assert.NotEqual(t, paused.Load().name, w.ran()[0].Replica)
@@ -228,7 +233,7 @@ func TestOneNodeEmptiedOrHungCostsNothing(t *testing.T) {
 
 func TestATickIsRunWhenTheNodesComeBackInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.replicas("0 */5 * * * *", nil)
+		a, b, c := w.replicas("0 */5 * * * *", nil, scheduler.WithMisfire(scheduler.MisfireSkip()))
 		run(a, b, c)
 		w.at(299 * time.Second)
 		w.fleet.Partition()
@@ -243,8 +248,9 @@ func TestATickIsRunWhenTheNodesComeBackInTime(t *testing.T) {
 		w.at(14 * time.Minute)
 		require.Len(t, w.ran(), 1)
 		for _, r := range []*replica{a, b, c} {
-			assert.Equal(t, 1, r.count(scheduler.Missed, scheduler.NoQuorum), "%s: %v", r.name, r.events)
+			assert.Equal(t, 1, r.count(scheduler.Unclaimed, scheduler.NoQuorum), "%s: %v", r.name, r.events)
 		}
+		assert.Equal(t, 1, a.count(scheduler.Missed)+b.count(scheduler.Missed)+c.count(scheduler.Missed), "settled once, when the nodes are back")
 	})
 }
 
@@ -267,25 +273,27 @@ func TestASplitVoteDoesNotCostTheTick(t *testing.T) {
 func TestATickThatSomebodyElseHoldsIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
-		a.add("*/10 * * * * *", nil)
+		a.add("*/10 * * * * *", nil, scheduler.WithStartDeadline(5*time.Second))
 		other := w.replica("other")
 		run(a)
+		w.at(5 * time.Second)
 		lease, err := other.locker.Acquire(t.Context(), "job/tick", redlock.WithAutoExtend(true))
 		require.NoError(t, err)
 		w.at(21 * time.Second)
 		require.NoError(t, lease.Release(t.Context()))
 		w.at(29 * time.Second)
 		require.Equal(t, map[time.Duration]int{20 * time.Second: 1}, w.times())
+		assert.Equal(t, 1, a.count(scheduler.Unclaimed, scheduler.Held))
+		require.ErrorIs(t, a.last(scheduler.Unclaimed).Err, redlock.ErrTaken)
 		assert.Equal(t, 1, a.count(scheduler.Missed, scheduler.Held))
-		assert.ErrorIs(t, a.last(scheduler.Missed).Err, redlock.ErrTaken)
 	})
 }
 
 func TestAnUnreadableRegisterStopsTheJobAndIsLeftAlone(t *testing.T) {
-	for name, state := range map[string]string{"foreign": "hello", "of a newer version": `{"v":2}`} {
+	for name, state := range map[string]string{"foreign": "hello", "of a newer version": `{"v":3}`} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				a, b, c := w.replicas("*/10 * * * * *", nil)
+				a, b, c := w.replicas("*/10 * * * * *", nil, scheduler.WithStartDeadline(5*time.Second))
 				lease, err := a.locker.Acquire(t.Context(), "job/tick")
 				require.NoError(t, err)
 				require.NoError(t, lease.Save(t.Context(), []byte(state)))
@@ -294,8 +302,8 @@ func TestAnUnreadableRegisterStopsTheJobAndIsLeftAlone(t *testing.T) {
 				w.at(21 * time.Second)
 				require.Empty(t, w.ran())
 				for _, r := range []*replica{a, b, c} {
-					assert.Equal(t, 1, r.count(scheduler.Missed, scheduler.Unreadable))
-					require.ErrorIs(t, r.last(scheduler.Missed).Err, scheduler.ErrRegister)
+					assert.Equal(t, 1, r.count(scheduler.Unclaimed, scheduler.Unreadable))
+					require.ErrorIs(t, r.last(scheduler.Unclaimed).Err, scheduler.ErrRegister)
 				}
 				synctest.Wait()
 				status, err := a.locker.Inspect(t.Context(), "job/tick")
@@ -309,7 +317,7 @@ func TestAnUnreadableRegisterStopsTheJobAndIsLeftAlone(t *testing.T) {
 func TestALeaseThatIsWonTooLateIsGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
-		a.add("*/10 * * * * *", nil, scheduler.WithStartDeadline(100*time.Millisecond))
+		a.add("*/10 * * * * *", nil, scheduler.WithStartDeadline(100*time.Millisecond), scheduler.WithMisfire(scheduler.MisfireSkip()))
 		run(a)
 		w.at(11 * time.Second)
 		require.Len(t, w.ran(), 1)
@@ -353,6 +361,8 @@ func TestAnInterruptedRunIsReportedOnceByWhoeverComesNext(t *testing.T) {
 func TestAClaimIsConfirmedUnderTheSameLeaseWhenTheNodesComeBack(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.replicas("0 * * * * *", nil)
+		run(a, b, c)
+		w.at(30 * time.Second)
 		var once sync.Once
 		beforeSaves(t, func(*replica, int) {
 			once.Do(func() {
@@ -360,7 +370,6 @@ func TestAClaimIsConfirmedUnderTheSameLeaseWhenTheNodesComeBack(t *testing.T) {
 				time.AfterFunc(3*time.Second, func() { w.fleet.Heal() })
 			})
 		})
-		run(a, b, c)
 		w.at(119 * time.Second)
 		w.eachOnce(time.Minute, time.Minute, time.Minute)
 		assert.Less(t, int64(w.ran()[0].Token), w.start.Add(60300*time.Millisecond).UnixMicro(), "acquired before")

@@ -17,6 +17,13 @@ var (
 	ErrInvalidSpec = errors.New("invalid spec")
 	// ErrInvalidOption: a setting, or a combination of settings, makes no sense.
 	ErrInvalidOption = errors.New("invalid option")
+	// ErrUnknownJob: neither this Scheduler nor the nodes know the job.
+	ErrUnknownJob = errors.New("unknown job")
+	// ErrTooManyRequests: so many triggers or backfills of the job wait that there is no room for
+	// another.
+	ErrTooManyRequests = errors.New("too many requests")
+	// ErrSteps: a step has no name, or the steps of a run are too large.
+	ErrSteps = errors.New("invalid step")
 	// ErrRunning: Run was called while it runs.
 	ErrRunning = errors.New("already running")
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/quorate/quorate/redlock"
 	"github.com/quorate/quorate/redlock/redlocktest"
 	"github.com/quorate/quorate/scheduler"
@@ -80,7 +82,7 @@ func ExampleScheduler_Add() {
 	fmt.Println(errors.Is(err, scheduler.ErrInvalidSpec), err)
 	// Output:
 	// <nil>
-	// true scheduler: add job "weekly-report": invalid spec "0 4 * * 7": end of range (7) above maximum (6): 7; valid are, for example, "0 2 * * *" (each day at 02:00), "*/10 * * * * *" (every ten seconds), "@hourly" and "@every 90s"
+	// true scheduler: add job "weekly-report": invalid spec "0 4 * * 7": day of week: end of range (7) above maximum (6): 7 (Sunday is 0); valid are, for example, "0 2 * * *" (each day at 02:00), "*/10 * * * * *" (every ten seconds), "@hourly", "@every 90s" and "@at 2026-12-24T18:00:00Z"
 }
 
 func ExampleWithObserver() {
@@ -115,4 +117,95 @@ func ExampleWithObserver() {
 	// Output:
 	// print failed out of paper
 	// <nil>
+}
+
+// A job of several parts: when the replica that runs it dies, another resumes behind the last part
+// that was completed.
+func ExampleRun_Step() {
+	var sched *scheduler.Scheduler // see the example of Scheduler
+	settle := func(_ context.Context, run scheduler.Run) error {
+		receipt, err := run.StepResult("charge", func(ctx context.Context) ([]byte, error) {
+			return charge(ctx, run.Token)
+		})
+		if err != nil {
+			return err
+		}
+		return run.Step("mail", func(ctx context.Context) error { return mail(ctx, receipt) })
+	}
+	register := func() error {
+		return sched.Add("settle", "0 3 * * *", settle, scheduler.WithAtLeastOnce(5))
+	}
+	_ = register
+	// In a test, a Run takes its steps without a Scheduler.
+	fmt.Println(settle(context.Background(), scheduler.Run{Token: 7}))
+	// Output:
+	// charged with token 7
+	// mailed receipt-7
+	// <nil>
+}
+
+func charge(_ context.Context, token redlock.Token) ([]byte, error) {
+	fmt.Println("charged with token", token)
+	return fmt.Appendf(nil, "receipt-%d", token), nil
+}
+
+func mail(_ context.Context, receipt []byte) error {
+	fmt.Printf("mailed %s\n", receipt)
+	return nil
+}
+
+// Any process that has a Locker for the fleet may ask for a run, a pause, or what became of the
+// last ticks.
+func ExampleScheduler_Trigger() {
+	fleet, err := redlocktest.New(3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer fleet.Close()
+	locker, err := redlock.New(fleet.Clients())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+	replica, err := scheduler.New(locker, scheduler.WithIdentity("replica-1"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ran := make(chan struct{})
+	err = replica.Add("report", "0 2 * * *", func(_ context.Context, run scheduler.Run) error {
+		fmt.Println(run.Kind, "run of", run.Job)
+		close(ran)
+		return nil
+	})
+	fmt.Println(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- replica.Run(ctx) }()
+
+	fmt.Println(replica.Trigger(ctx, "report")) // or from a process of its own
+	<-ran
+	cancel()
+	fmt.Println(<-ended)
+	history, err := replica.History(context.Background(), "report")
+	fmt.Println(len(history), history[0].Outcome, "by", history[0].Replica, err)
+	// Output:
+	// <nil>
+	// <nil>
+	// triggered run of report
+	// <nil>
+	// 1 ran by replica-1 <nil>
+}
+
+// For those who have a robfig/cron already.
+func ExampleSingleton() {
+	var sched *scheduler.Scheduler // see the example of Scheduler
+	serve := func(report cron.Job) (*cron.Cron, error) {
+		c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(scheduler.Singleton(sched, "report")))
+		_, err := c.AddJob("0 2 * * *", report)
+		return c, err
+	}
+	_ = serve
 }

@@ -2,110 +2,188 @@ package scheduler
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
+	"github.com/quorate/quorate/internal/crontab"
 	"github.com/quorate/quorate/redlock"
 )
 
+// What stands before a job's name in the names of leases.
 const (
-	// look is how long a loop sleeps at most before it looks at the clock again: timers stand
-	// still while the machine sleeps, and know nothing of a wall clock that is set.
-	look = time.Second
-	// setBack is how far the clock must have gone back before ticks that have been dealt with
-	// are looked at again. Less is the clock being slewed, and waited out.
-	setBack = 2 * time.Second
+	namePrefix    = "job/"     // the register
+	runPrefix     = "run/"     // a run of a job with OverlapAllow
+	controlPrefix = "control/" // what people ask of the job
 )
 
 // A job is one line of the crontab.
 type job struct {
-	scheduler *Scheduler
-	name      string
-	spec      string
-	schedule  cron.Schedule
-	fn        func(context.Context, Run) error
-	settings  jobSettings
-	lease     []redlock.LeaseOption
+	scheduler   *Scheduler
+	name        string
+	fingerprint string // equal for specs that mean the same
+	schedule    crontab.Schedule
+	fn          func(context.Context, Run) error
+	settings    jobSettings
+	lease       []redlock.LeaseOption
+	wake        chan struct{} // has a value when the loop should look
 
-	mu  sync.Mutex
-	run *execution // the run in this process, or nil
+	mu       sync.Mutex
+	runs     map[*execution]struct{} // in this process
+	left     *register               // as the last run left it, until the loop takes note
+	control  control                 // as it was last seen
+	informed bool                    // control was seen
+}
+
+func makeJob(s *Scheduler, name string, fn func(context.Context, Run) error, js jobSettings) *job {
+	return &job{scheduler: s, name: name, fn: fn, settings: js, lease: js.lease(), wake: make(chan struct{}, 1), runs: map[*execution]struct{}{}}
 }
 
 // key is the name of the job's lease.
 func (j *job) key() string { return namePrefix + j.name }
 
+// runKey is the name of the lease of one run, where it is not the job's.
+func (j *job) runKey(o *open) string {
+	key := runPrefix + j.name + "/" + strconv.FormatInt(o.Tick, 10)
+	if o.Request > 0 {
+		key += "/" + string(o.Kind) + "/" + strconv.FormatInt(o.Request, 10)
+	}
+	return key
+}
+
+// held reports whether a run holds the job's lease. Otherwise it has one of its own, and the
+// job's is held for as long as it takes to write the register.
+func (j *job) held() bool { return j.settings.overlap != OverlapAllow }
+
 // now is the wall clock, and no more: a time that carries Go's monotonic clock would be
 // compared by that, which stands still while the machine sleeps.
 func (j *job) now() time.Time { return j.scheduler.settings.clock.Now().Round(0) }
 
+// current is the run that holds the job's lease in this process, or nil.
 func (j *job) current() *execution {
+	if !j.held() {
+		return nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.run
-}
-
-// deadline is when a tick can no longer be started.
-func (j *job) deadline(tick time.Time) time.Time {
-	deadline := tick.Add(j.settings.startDeadline)
-	if next := j.schedule.Next(tick); !next.IsZero() && next.Before(deadline) {
-		return next
+	for x := range j.runs {
+		return x
 	}
-	return deadline
+	return nil
 }
 
-// loop waits for one tick after the other and sees what becomes of it. Ticks up to from are
-// not its business.
-func (j *job) loop(se *session, from time.Time) {
-	for {
-		due, ok := j.await(se.accepting, from)
-		if se.accepting.Err() != nil {
-			return
-		}
-		if !ok { // the clock was set back, since the last look
-			from = j.now().Add(-look)
-			continue
-		}
-		tick, passed := newest(j.schedule, due, j.now())
-		if passed > 0 {
-			j.scheduler.report(Event{Job: j.name, Scheduled: due, Outcome: Missed, Reason: Late, Ticks: passed})
-		}
-		from = tick
-		(&pursuit{job: j, session: se, tick: tick, deadline: j.deadline(tick)}).run(se.accepting)
+// room reports whether this replica may have another run.
+func (j *job) room() bool {
+	if !j.reserve() {
+		return false
 	}
+	j.scheduler.running.Add(-1)
+	return true
 }
 
-// await waits for the first tick after from. It returns none when ctx ends or the clock is set
-// back.
-func (j *job) await(ctx context.Context, from time.Time) (due time.Time, ok bool) {
-	next := j.schedule.Next(from)
-	for {
-		now := j.now()
-		switch {
-		case now.Before(from.Add(-setBack)):
-			j.scheduler.settings.logger.Warn("scheduler: the wall clock was set back", "job", j.name, "to", now, "last_tick", from)
-			return time.Time{}, false
-		case !next.IsZero() && !now.Before(next):
-			return next, true
-		}
-		d := look
-		if !next.IsZero() {
-			d = min(d, next.Sub(now))
-		}
-		if sleep(ctx, d) != nil {
-			return time.Time{}, false
-		}
+// reserve makes room for another run, if this replica may have one. Who does not begin it takes
+// it back from Scheduler.running.
+func (j *job) reserve() bool {
+	j.mu.Lock()
+	n := len(j.runs)
+	j.mu.Unlock()
+	if n >= j.settings.concurrency {
+		return false
 	}
+	most := int64(j.scheduler.settings.maxRuns)
+	if j.scheduler.running.Add(1) > most && most > 0 {
+		j.scheduler.running.Add(-1)
+		return false
+	}
+	return true
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// enter takes note of a run that begins, for which there is room.
+func (j *job) enter(x *execution) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.runs[x] = struct{}{}
+}
+
+// leave takes note of a run that is over, and of the register as it left it.
+func (j *job) leave(x *execution, left *register) {
+	j.mu.Lock()
+	delete(j.runs, x)
+	j.left = left
+	j.mu.Unlock()
+	j.scheduler.running.Add(-1)
+	if j.scheduler.settings.maxRuns > 0 {
+		j.scheduler.wakeAll()
+	}
+	j.rouse()
+}
+
+// takeLeft gives the register as the last run left it, once.
+func (j *job) takeLeft() *register {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	left := j.left
+	j.left = nil
+	return left
+}
+
+// asked is what people ask of the job, as far as this replica knows.
+func (j *job) asked() *control {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := j.control
+	return &c
+}
+
+// told takes note of what people ask of the job.
+func (j *job) told(c control) {
+	j.mu.Lock()
+	j.control, j.informed = c, true
+	j.mu.Unlock()
+	j.rouse()
+}
+
+// uninformed reports whether the job's control was never seen.
+func (j *job) uninformed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.informed
+}
+
+// rouse has the loop look.
+func (j *job) rouse() {
 	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// release gives a lease back, on nobody's context.
+func (j *job) release(lease *redlock.Lease) {
+	ctx, cancel := context.WithTimeout(context.Background(), j.settings.ttl)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		j.scheduler.settings.logger.Debug("scheduler: release", "job", j.name, "error", err)
+	}
+}
+
+// brief are the options of the job's lease where it is held only while the register is written.
+func (j *job) brief() []redlock.LeaseOption {
+	return []redlock.LeaseOption{redlock.WithTTL(j.settings.ttl)}
+}
+
+// mismatch reports that another replica has another spec.
+func (s *Scheduler) mismatch(j *job) {
+	s.report(Event{Job: j.name, Scheduled: j.now(), Outcome: Mismatch, Labels: j.settings.labels})
+}
+
+// local gives a time of the register in the job's time zone.
+func (j *job) local(ms int64) time.Time { return time.UnixMilli(ms).In(crontab.Location(j.schedule)) }
+
+// event tells of a line of the ledger.
+func (j *job) event(e *entry) Event {
+	return Event{
+		Job: j.name, Kind: e.Kind, Scheduled: j.local(e.Tick), Outcome: e.Outcome, Reason: e.Reason, Ticks: max(1, e.Ticks),
+		Replica: e.By, Token: e.Token, Attempt: e.Attempt, Labels: j.settings.labels,
 	}
 }

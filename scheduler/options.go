@@ -3,10 +3,12 @@ package scheduler
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strconv"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -14,11 +16,17 @@ import (
 	"github.com/quorate/quorate/redlock"
 )
 
-// Defaults.
+// Defaults and limits.
 const (
 	DefaultTimeout       = time.Hour
 	DefaultStartDeadline = time.Minute
+	DefaultCatchUp       = time.Hour
 	DefaultDrainTimeout  = 30 * time.Second
+
+	// MaxNameLength is the longest name of a job, in bytes.
+	MaxNameLength = redlock.MaxNameLength - 112
+	// MaxLabels is how many bytes the labels of a job may have, keys and values together.
+	MaxLabels = 1 << 10
 )
 
 // An Option is a setting of a Scheduler.
@@ -33,6 +41,7 @@ type JobOption interface {
 type settings struct {
 	identity     string
 	drainTimeout time.Duration
+	maxRuns      int // 0: no limit
 	observer     func(Event)
 	clock        redlock.Clock
 	logger       *slog.Logger
@@ -46,6 +55,16 @@ type jobSettings struct {
 	ttl           time.Duration
 	timeout       time.Duration
 	startDeadline time.Duration
+	catchUp       time.Duration
+	misfire       MisfirePolicy
+	overlap       OverlapPolicy
+	maxAttempts   int // 1: at most once
+	gap           Gap
+	fold          Fold
+	jitter        time.Duration
+	retry         func() backoff.BackOff // nil: none
+	concurrency   int
+	labels        map[string]string
 }
 
 type option func(*settings)
@@ -77,11 +96,82 @@ func WithTimeout(d time.Duration) JobOption {
 	return jobOption(func(s *jobSettings) { s.timeout = d })
 }
 
-// WithStartDeadline sets how long after its time a tick may still be started, when nodes were
-// down, a holder had crashed, or the machine slept. The time of the next tick ends it as well.
-// Default 1 min.
+// WithStartDeadline sets how long after its time a tick may be started without being late. One
+// that nobody has claimed by then is reported as Unclaimed, by each replica that sees it so; what
+// becomes of it says WithMisfire. Default 1 min.
 func WithStartDeadline(d time.Duration) JobOption {
 	return jobOption(func(s *jobSettings) { s.startDeadline = d })
+}
+
+// WithMisfire sets what becomes of ticks that were not started in time. Default MisfireNewest.
+func WithMisfire(m MisfirePolicy) JobOption {
+	return jobOption(func(s *jobSettings) { s.misfire = m })
+}
+
+// WithCatchUp sets how old a tick may be that MisfireNewest or MisfireAll still runs. Older ones
+// are missed. Default 1 h. What is known of a job outlives its last use by redlock.WithFenceTTL,
+// 24 h by default: when all replicas are down for longer, there is nothing to catch up with.
+func WithCatchUp(window time.Duration) JobOption {
+	return jobOption(func(s *jobSettings) { s.catchUp = window })
+}
+
+// WithOverlap sets what becomes of a tick that comes due during a run. Default OverlapSkip.
+func WithOverlap(o OverlapPolicy) JobOption {
+	return jobOption(func(s *jobSettings) { s.overlap = o })
+}
+
+// WithAtLeastOnce has a tick taken over when the replica that runs it dies or loses its lease:
+// another runs it when that lease has ended, with the next attempt and a higher token, until a run
+// has been completed, successfully or not, or maxAttempts runs were started. So the function may
+// be run more than once for a tick, in part or in full: see Run.Step and Run.Token. The default is
+// at most once, with 1 attempt.
+func WithAtLeastOnce(maxAttempts int) JobOption {
+	return jobOption(func(s *jobSettings) { s.maxAttempts = maxAttempts })
+}
+
+// WithDST sets what becomes of ticks at local times that do not exist, or exist twice, where a
+// spec names hours. Default GapRunAfter and FoldOnce: a daily job runs on each day, and once. A
+// spec whose hour is * goes by the time that passes, and is not concerned.
+func WithDST(gap Gap, fold Fold) JobOption {
+	return jobOption(func(s *jobSettings) { s.gap, s.fold = gap, fold })
+}
+
+// WithJitter delays each tick by a time below limit that depends on the job's name and the tick and
+// nothing else, so that many jobs do not start in the same instant and all replicas agree.
+// Run.Scheduled is the time without it. Default 0, none.
+func WithJitter(limit time.Duration) JobOption {
+	return jobOption(func(s *jobSettings) { s.jitter = limit })
+}
+
+// WithRetry has a run that failed tried again by the same replica, within its timeout and under
+// its lease, for as long as what policy returns says; policy is called once for each run. An error
+// made with backoff.Permanent and a panic end it. Default: no retry.
+//
+//	scheduler.WithRetry(func() backoff.BackOff {
+//		return backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 3)
+//	})
+func WithRetry(policy func() backoff.BackOff) JobOption {
+	return jobOption(func(s *jobSettings) { s.retry = policy })
+}
+
+// WithConcurrency sets how many runs of a job with OverlapAllow one replica has at the same time;
+// at its limit, it leaves ticks to others. Default 16, at most 16: the register has room for 16
+// runs of a job in the fleet.
+func WithConcurrency(n int) JobOption {
+	return jobOption(func(s *jobSettings) { s.concurrency = n })
+}
+
+// WithLabels describes a job: in Run, in events, and as attributes "quorate.label.KEY" of its
+// spans. At most MaxLabels bytes. Default none.
+func WithLabels(labels map[string]string) JobOption {
+	labels = maps.Clone(labels)
+	return jobOption(func(s *jobSettings) { s.labels = labels })
+}
+
+// WithMaxRuns sets how many runs, of all jobs, this replica has at the same time; at its limit, it
+// leaves ticks to others. Default 0, no limit.
+func WithMaxRuns(n int) Option {
+	return option(func(s *settings) { s.maxRuns = n })
 }
 
 // WithDrainTimeout sets how long runs may go on after the context of Run has ended. Then their
@@ -128,7 +218,8 @@ func newSettings(opts []Option) (settings, error) {
 		drainTimeout: DefaultDrainTimeout,
 		job: jobSettings{
 			location: time.UTC, ttl: redlock.DefaultTTL,
-			timeout: DefaultTimeout, startDeadline: DefaultStartDeadline,
+			timeout: DefaultTimeout, startDeadline: DefaultStartDeadline, catchUp: DefaultCatchUp,
+			maxAttempts: 1, concurrency: maxOpen,
 		},
 	}
 	for _, o := range opts {
@@ -152,6 +243,8 @@ func newSettings(opts []Option) (settings, error) {
 	switch {
 	case s.identity == "" || len(s.identity) > maxIdentity:
 		return s, fmt.Errorf("scheduler: %w: the identity has %d bytes; give 1 to %d", ErrInvalidOption, len(s.identity), maxIdentity)
+	case s.maxRuns < 0:
+		return s, fmt.Errorf("scheduler: %w: limit of %d runs is negative; 0 sets none", ErrInvalidOption, s.maxRuns)
 	case s.drainTimeout < 0:
 		return s, fmt.Errorf("scheduler: %w: drain timeout %v is negative; 0 ends runs at once", ErrInvalidOption, s.drainTimeout)
 	}
@@ -161,8 +254,11 @@ func newSettings(opts []Option) (settings, error) {
 	return s, nil
 }
 
-// maxIdentity keeps the register small.
-const maxIdentity = 512
+const (
+	maxIdentity    = 128 // keeps the register small
+	maxMaxAttempts = 1000
+	maxJitter      = 24 * time.Hour
+)
 
 func (js *jobSettings) validate() error {
 	switch {
@@ -174,8 +270,27 @@ func (js *jobSettings) validate() error {
 		return fmt.Errorf("%w: start deadline %v is not positive; no tick could ever be started", ErrInvalidOption, js.startDeadline)
 	case js.ttl < redlock.MinTTL:
 		return fmt.Errorf("%w: TTL %v is below %v", ErrInvalidOption, js.ttl, redlock.MinTTL)
+	case js.catchUp < 0:
+		return fmt.Errorf("%w: catch-up window %v is negative; MisfireSkip() runs nothing late", ErrInvalidOption, js.catchUp)
+	case js.overlap < OverlapSkip || js.overlap > OverlapAllow:
+		return fmt.Errorf("%w: unknown overlap policy %d", ErrInvalidOption, js.overlap)
+	case js.gap != GapRunAfter && js.gap != GapSkip || js.fold != FoldOnce && js.fold != FoldTwice:
+		return fmt.Errorf("%w: unknown DST policy (%d, %d)", ErrInvalidOption, js.gap, js.fold)
+	case js.maxAttempts < 1 || js.maxAttempts > maxMaxAttempts:
+		return fmt.Errorf("%w: %d attempts are not between 1 (at most once) and %d", ErrInvalidOption, js.maxAttempts, maxMaxAttempts)
+	case js.jitter < 0 || js.jitter > maxJitter:
+		return fmt.Errorf("%w: jitter %v is not between 0 and %v", ErrInvalidOption, js.jitter, maxJitter)
+	case js.concurrency < 1 || js.concurrency > maxOpen:
+		return fmt.Errorf("%w: concurrency of %d is not between 1 and %d", ErrInvalidOption, js.concurrency, maxOpen)
 	}
-	return nil
+	size := 0
+	for k, v := range js.labels {
+		size += len(k) + len(v)
+	}
+	if size > MaxLabels {
+		return fmt.Errorf("%w: the labels have %d bytes, the limit is %d", ErrInvalidOption, size, MaxLabels)
+	}
+	return js.misfire.validate()
 }
 
 func (js jobSettings) with(opts []JobOption) (jobSettings, error) {

@@ -5,57 +5,106 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/quorate/quorate/redlock"
 )
 
+// A Kind says why a run is done.
+type Kind string
+
+// The kinds.
+const (
+	Scheduled  Kind = "scheduled"  // a tick of the schedule
+	Triggered  Kind = "triggered"  // Trigger asked for it
+	Backfilled Kind = "backfilled" // Backfill asked for it
+)
+
 // A Run is what a job's function is told of the run it is to do.
 type Run struct {
-	Job string
+	Job  string
+	Kind Kind
 	// Scheduled is the time of the tick, in the job's time zone: when the run was due, which may
-	// be a while ago. It is the same whichever replica runs the tick.
+	// be a while ago. It is the same whichever replica runs the tick. For Triggered, it is when
+	// that was asked for.
 	Scheduled time.Time
-	// Token is the fencing token of the run's lease, higher than that of every run of the job
-	// before. Give it to a gate wherever a run that has lost its lease must not write.
+	// Token is the fencing token of the run, higher than that of every run of the job that was
+	// begun before, also of an earlier attempt at this one. Give it to a gate wherever a run that
+	// has lost its lease must not write.
 	Token redlock.Token
-	// Attempt counts the runs of this tick, from 1. It is always 1: a tick is started at most
-	// once.
+	// Attempt counts the runs of this tick in the fleet, from 1. It is always 1 unless
+	// WithAtLeastOnce allows more.
 	Attempt int
+	// Retry counts the calls of the function in this run, from 0: see WithRetry.
+	Retry int
 	// Replica is the identity of the one that runs it: WithIdentity.
 	Replica string
+	// Labels are those of the job: WithLabels. Do not change them.
+	Labels map[string]string
+
+	execution *execution // nil in a Run that a test has made
 }
 
 // An execution is a run in this process.
 type execution struct {
 	Run
 	job   *job
-	lease *redlock.Lease
-	reg   register // guarded by the job
-	over  bool     // the function has returned; guarded by the job
+	lease *redlock.Lease // of the run: the job's own, unless runs may overlap
+	open  open
+	ctx   context.Context
+
+	saving sync.Mutex // held while the register, or the steps, are saved under the lease
+	mu     sync.Mutex
+	reg    register // where the run holds the job's lease
+	over   bool     // the function has returned
 }
 
-// skip settles a tick that comes due during the run, for the whole fleet, and reports whether it
-// does: not when the run is over, or has lost its lease, and with it its say.
-func (x *execution) skip(tick time.Time) bool {
-	x.job.mu.Lock()
-	defer x.job.mu.Unlock()
-	if x.over || x.lease.Err() != nil {
+// register is a copy of the register as this run has it.
+func (x *execution) register() register {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.reg.clone()
+}
+
+// overlap deals with a tick that comes due during the run, for the whole fleet, and reports whether
+// it is settled: not when the run is over, or has lost its lease, and with it its say; and not when
+// the tick is to wait.
+func (x *execution) overlap(tick time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over || x.lease.Err() != nil || x.reg.Settled.has(tick) {
 		return false
 	}
+	ms := tick.UnixMilli()
+	switch {
+	case x.Kind != Scheduled: // what people ask for costs no tick
+		return false
+	case ms <= x.open.Begun: // it was due before the run, and is a matter of the policy for misfires
+		return false
+	case x.job.settings.overlap == OverlapQueue && (x.reg.Queued == 0 || x.reg.Queued == ms):
+		x.reg.Queued = ms
+		return false
+	}
+	var d decision
 	x.reg.Settled.add(tick, x.job.schedule)
+	x.job.pass(&x.reg, &d, []time.Time{tick}, Overlap, tick)
 	return true
 }
 
-// begin runs a tick that has been claimed.
-func (j *job) begin(se *session, lease *redlock.Lease, reg register, tick time.Time) {
+// start runs what has been claimed, under a lease.
+func (j *job) start(se *session, lease *redlock.Lease, reg register, run open) {
 	x := &execution{
-		Run: Run{Job: j.name, Scheduled: tick, Token: lease.Token(), Attempt: reg.Attempt, Replica: reg.By},
-		job: j, lease: lease, reg: reg,
+		Run: Run{
+			Job: j.name, Kind: run.Kind, Scheduled: j.local(run.Tick), Token: run.Token, Attempt: run.Attempt,
+			Replica: run.By, Labels: j.settings.labels,
+		},
+		job: j, lease: lease, reg: reg.clone(), open: run,
 	}
-	j.mu.Lock()
-	j.run = x
-	j.mu.Unlock()
+	x.execution = x
+	j.enter(x)
 	se.runs.Go(func() { x.run(se.running) })
 }
 
@@ -73,28 +122,65 @@ func (x *execution) run(running context.Context) {
 	defer cancelTimeout()
 	ctx, span := s.telemetry.start(ctx, &x.Run, x.lease.SpanContext())
 	s.telemetry.started(ctx, x.Job, lag)
+	x.ctx = ctx
 
 	start := clock.Elapsed()
-	err := call(ctx, j.fn, x.Run)
+	err := x.loadSteps()
+	if err == nil {
+		err = x.call(ctx)
+	}
 	e := Event{
-		Job: x.Job, Scheduled: x.Scheduled, Ticks: 1, Replica: x.Replica, Token: x.Token, Attempt: x.Attempt,
-		Lag: lag, Duration: clock.Elapsed() - start,
+		Job: x.Job, Kind: x.Kind, Scheduled: x.Scheduled, Ticks: 1, Replica: x.Replica, Token: x.Token, Attempt: x.Attempt,
+		Lag: lag, Duration: clock.Elapsed() - start, Labels: x.Labels,
 	}
 	e.Outcome, e.Reason, e.Err = x.judge(err, context.Cause(ctx))
 	s.telemetry.ended(ctx, &e)
 
-	j.mu.Lock()
-	x.over = true
-	x.reg.Completed = x.reg.Started
-	state := x.reg.encode()
-	j.mu.Unlock()
-	x.complete(state)
+	line := x.open.entry(e.Outcome, e.Reason, j.now(), e.Err)
+	// A run that was cut short is for another to take over.
+	handOver := (e.Reason == Drained || e.Reason == LeaseEnded) && x.open.Attempt < j.settings.maxAttempts
+	left := x.complete(line, handOver)
 	finish(span, &e)
 	j.release(x.lease)
-	j.mu.Lock()
-	j.run = nil
-	j.mu.Unlock()
+	j.leave(x, left)
 	s.report(e)
+}
+
+// call calls the function, and again for as long as the policy for retries says.
+func (x *execution) call(ctx context.Context) error {
+	j := x.job
+	run := x.Run
+	try := func() error {
+		err := call(ctx, j.fn, run)
+		run.Retry++
+		var panicked *PanicError
+		if errors.As(err, &panicked) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+	var policy backoff.BackOff = &backoff.StopBackOff{}
+	if j.settings.retry != nil {
+		if p := j.settings.retry(); p != nil {
+			policy = p
+		}
+	}
+	var last error
+	err := backoff.RetryNotify(func() error {
+		last = try()
+		return last
+	}, backoff.WithContext(policy, ctx), func(err error, wait time.Duration) {
+		j.scheduler.settings.logger.WarnContext(ctx, "scheduler: run failed, trying again", "job", x.Job, "scheduled", x.Scheduled,
+			"retry", run.Retry, "wait", wait, "error", err)
+	})
+	if err != nil && ctx.Err() != nil && last != nil && !errors.Is(err, last) {
+		err = last // rather than that the context ended while it waited
+	}
+	var permanent *backoff.PermanentError
+	if errors.As(err, &permanent) {
+		err = permanent.Err
+	}
+	return err
 }
 
 // judge says what became of a run from what its function returned and what ended its context.
@@ -127,24 +213,63 @@ func because(err, cause error) error {
 	return fmt.Errorf("%w: %w", cause, err)
 }
 
-// complete records that the run is over, so that nobody reports it as interrupted, and that the
-// ticks which it overlapped are settled.
-func (x *execution) complete(state []byte) {
-	for try := 0; ; try++ {
-		err := x.lease.Save(context.WithoutCancel(x.lease.Context()), state)
-		if err == nil {
-			return
+// complete records that the run is over, so that nobody reports it as interrupted or takes it
+// over, and gives the register as it left it, if it could.
+func (x *execution) complete(line entry, handOver bool) *register {
+	x.saving.Lock()
+	defer x.saving.Unlock()
+	write := func(reg *register) {
+		if !handOver {
+			reg.end(&x.open) // while the run's lease lasts, it can be nobody else's
 		}
-		if try == 2 || x.lease.Err() != nil {
-			x.job.scheduler.settings.logger.Warn("scheduler: the end of a run could not be recorded; it will be reported as interrupted",
-				"job", x.Job, "scheduled", x.Scheduled, "token", x.Token, "error", err)
-			return
-		}
-		time.Sleep(firstLook << try)
+		reg.note(line)
 	}
+	x.mu.Lock()
+	x.over = true
+	if x.job.held() {
+		write(&x.reg)
+	}
+	reg := x.reg
+	x.mu.Unlock()
+
+	var err error
+	for try := 0; try < 3; try++ {
+		if try > 0 {
+			time.Sleep(firstLook << try)
+		}
+		if !x.job.held() {
+			err = x.job.rewrite(x.lease.Context(), write)
+		} else if err = x.lease.Save(context.WithoutCancel(x.lease.Context()), reg.encode()); err == nil {
+			return &reg
+		}
+		if err == nil {
+			return nil // the loop has not seen what it is now
+		}
+		if x.lease.Err() != nil {
+			break
+		}
+	}
+	x.job.scheduler.settings.logger.Warn("scheduler: the end of a run could not be recorded; another replica will find it interrupted",
+		"job", x.Job, "scheduled", x.Scheduled, "token", x.Token, "error", err)
+	return nil
 }
 
-// call runs the function on a goroutine of its own, which it may end.
+// rewrite changes the register under the job's lease.
+func (j *job) rewrite(ctx context.Context, change func(*register)) error {
+	lease, err := j.scheduler.locker.Acquire(ctx, j.key(), j.brief()...)
+	if err != nil {
+		return err
+	}
+	defer j.release(lease)
+	reg, err := readRegister(lease.State())
+	if err != nil {
+		return err
+	}
+	change(&reg)
+	return lease.Save(ctx, reg.encode())
+}
+
+// call calls the function on a goroutine of its own, which it may end.
 func call(ctx context.Context, fn func(context.Context, Run) error, run Run) (err error) {
 	done := make(chan struct{})
 	go func() {

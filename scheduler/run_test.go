@@ -98,22 +98,22 @@ func TestARunThatExceedsItsTimeoutIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
 		var cause error
-		a.add("0 * * * *", func(ctx context.Context, _ *replica, _ scheduler.Run) error {
+		a.add("0/10 * * * *", func(ctx context.Context, _ *replica, _ scheduler.Run) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return ctx.Err()
-		}, scheduler.WithTimeout(90*time.Minute))
+		}, scheduler.WithTimeout(9*time.Minute))
 		run(a)
-		w.at(150*time.Minute - time.Second)
+		w.at(19*time.Minute - time.Second)
 		require.Len(t, w.ran(), 1)
 		require.Zero(t, a.count(scheduler.Failed), "the lease is extended for as long as the run may take")
-		w.at(150*time.Minute + time.Second)
+		w.at(19*time.Minute + time.Second)
 		require.ErrorIs(t, cause, scheduler.ErrTimeout)
 		e := a.last(scheduler.Failed)
 		assert.Equal(t, scheduler.TimedOut, e.Reason)
 		require.ErrorIs(t, e.Err, scheduler.ErrTimeout)
 		require.ErrorIs(t, e.Err, context.DeadlineExceeded)
-		assert.Equal(t, 90*time.Minute, e.Duration)
+		assert.Equal(t, 9*time.Minute, e.Duration)
 	})
 }
 
@@ -212,7 +212,7 @@ func TestRunsThatOutlastTheDrainTimeoutAreCancelledAndWaitedFor(t *testing.T) {
 		status, err := a.locker.Inspect(t.Context(), "job/tick")
 		require.NoError(t, err)
 		assert.Empty(t, status.Holder)
-		assert.Contains(t, string(status.State), `"completed":946684810000`, "the tick is completed, with a failure")
+		assert.NotContains(t, string(status.State), `"open"`, "the tick is completed, with a failure")
 	})
 }
 
@@ -229,7 +229,7 @@ func TestRunReturnsWhenTheLockerIsClosed(t *testing.T) {
 		err := a.sched.Run(t.Context())
 		require.ErrorIs(t, err, redlock.ErrClosed)
 		require.ErrorIs(t, cause, redlock.ErrClosed)
-		assert.Equal(t, 20*time.Second, time.Since(w.start).Truncate(time.Second), "at the next tick")
+		assert.Equal(t, 15*time.Second, time.Since(w.start).Truncate(time.Second), "at once")
 	})
 }
 

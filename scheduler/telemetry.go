@@ -21,6 +21,8 @@ const (
 	attrAttempt   = attribute.Key("quorate.attempt")
 	attrOutcome   = attribute.Key("quorate.outcome")
 	attrReason    = attribute.Key("quorate.reason")
+	attrKind      = attribute.Key("quorate.kind")
+	labelPrefix   = "quorate.label."
 )
 
 // telemetry holds the instruments of one Scheduler.
@@ -29,22 +31,29 @@ type telemetry struct {
 	ticks    metric.Int64Counter
 	lag      metric.Float64Histogram
 	duration metric.Float64Histogram
+	mismatch metric.Int64Counter
 }
 
 func newTelemetry(s *settings) (*telemetry, error) {
 	meter := s.meters.Meter(scope)
 	t := &telemetry{tracer: s.tracers.Tracer(scope)}
-	var errs [3]error
+	var errs [4]error
 	t.ticks, errs[0] = meter.Int64Counter("quorate.scheduler.ticks", metric.WithUnit("{tick}"),
 		metric.WithDescription("Ticks, by what became of them as seen by this replica."))
 	t.lag, errs[1] = meter.Float64Histogram("quorate.scheduler.start.lag", metric.WithUnit("s"),
 		metric.WithDescription("Time from a tick to the start of its run."))
 	t.duration, errs[2] = meter.Float64Histogram("quorate.scheduler.run.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time that a run took, by outcome."))
+	t.mismatch, errs[3] = meter.Int64Counter("quorate.scheduler.mismatches", metric.WithUnit("{mismatch}"),
+		metric.WithDescription("Times that this replica found another spec for a job than its own."))
 	return t, errors.Join(errs[:]...)
 }
 
 func (t *telemetry) ticked(e *Event) {
+	if e.Outcome == Mismatch {
+		t.mismatch.Add(context.Background(), 1, metric.WithAttributes(attrJob.String(e.Job)))
+		return
+	}
 	attrs := []attribute.KeyValue{attrJob.String(e.Job), attrOutcome.String(string(e.Outcome))}
 	if e.Reason != "" {
 		attrs = append(attrs, attrReason.String(string(e.Reason)))
@@ -62,10 +71,14 @@ func (t *telemetry) ended(ctx context.Context, e *Event) {
 
 // start begins the span of a run, linked to that of the acquisition which covers it.
 func (t *telemetry) start(ctx context.Context, run *Run, acquired trace.SpanContext) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, "scheduler.run",
-		trace.WithLinks(trace.Link{SpanContext: acquired}),
-		trace.WithAttributes(attrJob.String(run.Job), attrScheduled.String(run.Scheduled.Format(time.RFC3339Nano)),
-			attrToken.Int64(int64(run.Token)), attrAttempt.Int(run.Attempt)))
+	attrs := []attribute.KeyValue{
+		attrJob.String(run.Job), attrKind.String(string(run.Kind)), attrScheduled.String(run.Scheduled.Format(time.RFC3339Nano)),
+		attrToken.Int64(int64(run.Token)), attrAttempt.Int(run.Attempt),
+	}
+	for k, v := range run.Labels {
+		attrs = append(attrs, attribute.String(labelPrefix+k, v))
+	}
+	return t.tracer.Start(ctx, "scheduler.run", trace.WithLinks(trace.Link{SpanContext: acquired}), trace.WithAttributes(attrs...))
 }
 
 func finish(span trace.Span, e *Event) {

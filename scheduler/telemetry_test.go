@@ -143,7 +143,7 @@ func TestTheLogSaysWhatAnOperatorMustKnow(t *testing.T) {
 		w.at(15 * time.Second)
 		require.Empty(t, log.String(), "a tick that was run is no news")
 		w.at(35 * time.Second)
-		assert.Contains(t, log.String(), `level=WARN msg="scheduler: tick missed" job=tick scheduled=2000-01-01T00:00:30.000Z reason=overlap`)
+		assert.Contains(t, log.String(), `level=WARN msg="scheduler: tick missed" job=tick scheduled=2000-01-01T00:00:30.000Z kind=scheduled outcome=missed reason=overlap`)
 		assert.Contains(t, log.String(), `level=ERROR msg="scheduler: run failed" job=tick scheduled=2000-01-01T00:00:20.000Z`)
 		assert.Contains(t, log.String(), "no paper")
 	})

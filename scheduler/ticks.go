@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/robfig/cron/v3"
+	"github.com/quorate/quorate/internal/crontab"
 )
 
 // maxSpans bounds the register. One span is usual; each gap adds one: ticks that nobody could
@@ -30,7 +30,7 @@ func (t *ticks) has(tick time.Time) bool {
 }
 
 // add puts a tick of the schedule into the set.
-func (t *ticks) add(tick time.Time, s cron.Schedule) {
+func (t *ticks) add(tick time.Time, s crontab.Schedule) {
 	if t.has(tick) {
 		return
 	}
@@ -59,3 +59,39 @@ func (t *ticks) add(tick time.Time, s cron.Schedule) {
 }
 
 func (t *ticks) clone() ticks { return ticks{Floor: t.Floor, Spans: slices.Clone(t.Spans)} }
+
+// before is the last tick in the set that is not after now, zero if there is none: at least that,
+// where the set has forgotten.
+func (t *ticks) before(now time.Time) time.Time {
+	ms, last := now.UnixMilli(), t.Floor
+	for _, x := range t.Spans {
+		if x[0] <= ms {
+			last = max(last, min(x[1], ms))
+		}
+	}
+	if last == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(last)
+}
+
+// unsettled gives the ticks in (after, now] that are not in the set, oldest first: the newest
+// limit of them.
+func (t *ticks) unsettled(s crontab.Schedule, after, now time.Time, limit int) []time.Time {
+	after = later(after, time.UnixMilli(t.Floor))
+	var due []time.Time
+	gap := func(from, to time.Time) { // the ticks in (from, to]
+		from = later(from, after)
+		to = earlier(to, now)
+		if from.Before(to) {
+			due = append(due, crontab.Last(s, from, to, limit)...)
+		}
+	}
+	from := after
+	for _, x := range t.Spans {
+		gap(from, time.UnixMilli(x[0]-1))
+		from = time.UnixMilli(x[1])
+	}
+	gap(from, now)
+	return due[max(0, len(due)-limit):]
+}

@@ -32,7 +32,7 @@ func TestAMachineThatSleptRunsNeitherABacklogNorATickTwice(t *testing.T) {
 func TestATickThatWasSleptThroughForLongerThanItsDeadlineIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a := w.replica("a")
-		a.add("0 * * * *", nil, scheduler.WithStartDeadline(30*time.Second))
+		a.add("0 * * * *", nil, scheduler.WithStartDeadline(30*time.Second), scheduler.WithMisfire(scheduler.MisfireSkip()))
 		run(a)
 		w.at(time.Minute)
 		a.clock.Suspend(time.Hour - 40*time.Second) // shows 1:00:20
@@ -100,16 +100,27 @@ func TestIntervalsAgreeOnAllReplicas(t *testing.T) {
 	})
 }
 
-// What robfig/cron does, and the documentation says. A policy of our own may change it.
-func TestInTheGapNothingIsRunAndInTheFoldItIsRunTwice(t *testing.T) {
+// robfig/cron #541: it leaves a job at 02:00 out when clocks go forward, and runs it twice when they
+// go back. temporal #8205: who wants another policy can have it.
+func TestADailyJobRunsOnceOnTheDaysWhenClocksAreChanged(t *testing.T) {
+	type policy struct {
+		gap  scheduler.Gap
+		fold scheduler.Fold
+	}
+	def := policy{}
+	gap, fold := time.Date(2000, 3, 26, 0, 25, 0, 0, time.UTC), time.Date(2000, 10, 29, 0, 25, 0, 0, time.UTC)
 	for _, test := range []struct {
-		name string
-		day  time.Time
-		want []string
+		name   string
+		day    time.Time
+		policy policy
+		want   []string
+		missed int
 	}{
-		{"gap", time.Date(2000, 3, 26, 0, 0, 0, 0, time.UTC), nil},
-		{"fold", time.Date(2000, 10, 28, 23, 0, 0, 0, time.UTC), []string{"02:30 CEST", "02:30 CET"}},
-		{"ordinary", time.Date(2000, 6, 1, 0, 0, 0, 0, time.UTC), []string{"02:30 CEST"}},
+		{"gap", gap, def, []string{"03:00 CEST"}, 0},
+		{"gap, left out", gap, policy{gap: scheduler.GapSkip}, nil, 1},
+		{"fold", fold, def, []string{"02:30 CEST"}, 1},
+		{"fold, twice", fold, policy{fold: scheduler.FoldTwice}, []string{"02:30 CEST", "02:30 CET"}, 0},
+		{"ordinary", time.Date(2000, 6, 1, 0, 25, 0, 0, time.UTC), def, []string{"02:30 CEST"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -117,17 +128,33 @@ func TestInTheGapNothingIsRunAndInTheFoldItIsRunTwice(t *testing.T) {
 				for _, r := range []*replica{a, b} {
 					r.clock.Skew(test.day.Sub(w.start))
 				}
-				a.add("CRON_TZ=Europe/Berlin 30 2 * * *", nil)
+				policy := scheduler.WithDST(test.policy.gap, test.policy.fold)
+				a.add("CRON_TZ=Europe/Berlin 30 2 * * *", nil, policy)
 				berlin, err := time.LoadLocation("Europe/Berlin")
 				require.NoError(t, err)
-				b.add("30 2 * * *", nil, scheduler.WithLocation(berlin))
+				b.add("30 2 * * *", nil, scheduler.WithLocation(berlin), policy)
 				run(a, b)
-				w.at(4 * time.Hour)
+				w.at(7 * time.Minute)
+				a.clock.Suspend(25 * time.Minute) // both machines sleep from 0:32 to 0:57
+				b.clock.Suspend(25 * time.Minute)
+				w.at(10 * time.Minute) // 1:00
+				a.clock.Suspend(25 * time.Minute)
+				b.clock.Suspend(25 * time.Minute)
+				w.at(17 * time.Minute) // 1:32
 				var got []string
 				for _, run := range w.ran() {
 					got = append(got, run.Scheduled.Format("15:04 MST"))
 				}
 				assert.Equal(t, test.want, got)
+				// A tick that is left out is told together with the next one.
+				y, m, d := test.day.Date()
+				next := time.Date(y, m, d+1, 2, 29, 0, 0, berlin)
+				a.clock.Skew(time.Until(next))
+				b.clock.Skew(time.Until(next))
+				w.at(19 * time.Minute)
+				require.Len(t, w.ran(), len(test.want)+1)
+				assert.Equal(t, test.missed, a.count(scheduler.Missed, scheduler.DST)+b.count(scheduler.Missed, scheduler.DST))
+				assert.Zero(t, a.count(scheduler.Mismatch)+b.count(scheduler.Mismatch), "the specs mean the same")
 			})
 		})
 	}
@@ -141,6 +168,6 @@ func TestWhatOneReplicaSleptThroughTheOthersRun(t *testing.T) {
 		a.clock.Suspend(10 * time.Second) // and is ahead by that from now on
 		w.at(30*time.Second + 500*time.Millisecond)
 		w.eachOnce(time.Second, 40*time.Second, time.Second)
-		assert.InDelta(t, 10, a.count(scheduler.Missed, scheduler.Late), 1)
+		assert.InDelta(t, 10, a.count(scheduler.Missed), 1)
 	})
 }

@@ -1,0 +1,416 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/quorate/quorate/internal/crontab"
+	"github.com/quorate/quorate/redlock"
+)
+
+const (
+	// look is how long a loop sleeps at most before it looks at the clock again: timers stand
+	// still while the machine sleeps, and know nothing of a wall clock that is set.
+	look = time.Second
+	// setBack is how far the clock must have gone back before ticks that have been dealt with
+	// are looked at again. Less is the clock being slewed, and waited out.
+	setBack = 2 * time.Second
+	// firstLook is how long a replica that was too late for the lease waits before it looks
+	// whether the winner has recorded its claim, which takes that one round trip.
+	firstLook = 10 * time.Millisecond
+	lastLook  = time.Second
+	// maxGhosts is how many claims that were not confirmed are kept in mind.
+	maxGhosts = 64
+)
+
+// A loop is one replica's attention to one job. It keeps a view of the register, has decide say
+// whether there may be something to do, and if so tries to win the lease and does it.
+type loop struct {
+	job     *job
+	session *session
+	from    time.Time // this replica knows the job since
+	seen    time.Time // ticks up to here were reported
+	view    view
+	adopt   bool          // the register may not know this replica's spec
+	touched time.Duration // when the register was last seen to be written, by Clock.Elapsed
+	kept    time.Duration // when the control was last kept from being forgotten
+
+	net   *backoff.ExponentialBackOff
+	tries int   // in vain, for what is due now
+	blind bool  // the last look at the register found no quorum
+	err   error // the last obstacle
+	// hindered says for ticks that came due why this replica could not settle them.
+	hindered map[int64]Reason
+	// mine are ticks after seen that this replica settled.
+	mine map[int64]bool
+	// ghosts are the tokens of claims of this replica that were not confirmed: they may be in the
+	// register all the same, but no run followed them.
+	ghosts  []redlock.Token
+	foreign string // fingerprint that was last reported as a mismatch
+}
+
+// A view is the register as it was last seen.
+type view struct {
+	reg    register
+	known  bool
+	holder string
+	// until is when the leases under the runs that are open end, unless they are extended, by
+	// Clock.Elapsed.
+	until time.Duration
+	at    time.Time              // when it was seen
+	dead  map[redlock.Token]bool // runs of OverlapAllow that nobody holds a lease for
+}
+
+func newLoop(j *job, se *session, from time.Time) *loop {
+	elapsed := j.scheduler.settings.clock.Elapsed()
+	return &loop{
+		job: j, session: se, from: from, seen: from, adopt: true,
+		touched: elapsed, kept: elapsed,
+		hindered: map[int64]Reason{}, mine: map[int64]bool{},
+		net: backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(firstLook), backoff.WithMaxInterval(lastLook), backoff.WithMaxElapsedTime(0)),
+	}
+}
+
+// loop attends to the job until the session ends. Ticks up to from are not its business, unless the
+// register says that they are somebody's.
+func (j *job) loop(se *session, from time.Time) {
+	l := newLoop(j, se, from)
+	j.takeLeft()
+	for ctx := se.accepting; ctx.Err() == nil; {
+		wait := l.step(ctx)
+		if wait <= 0 {
+			continue
+		}
+		timer := time.NewTimer(min(wait, look))
+		select {
+		case <-timer.C:
+		case <-j.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// step does what can be done now, and says how long there is nothing else.
+func (l *loop) step(ctx context.Context) time.Duration {
+	j := l.job
+	now := j.now()
+	if now.Before(l.seen.Add(-setBack)) {
+		j.scheduler.settings.logger.Warn("scheduler: the wall clock was set back", "job", j.name, "to", now, "last_tick", l.seen)
+		l.from = earlier(l.from, l.seen)
+		l.seen = now.Add(-look)
+	}
+	if left := j.takeLeft(); left != nil {
+		l.view = view{reg: *left, known: true}
+		l.calm()
+	}
+	if l.overdue(l.kept) {
+		j.scheduler.keepControl(ctx, j)
+		l.kept = j.scheduler.settings.clock.Elapsed()
+	}
+	pending := l.report(now)
+	if own := j.current(); own != nil {
+		if own.lease.Err() == nil {
+			l.overlapped(own, now)
+			return l.until(j.comesDue(now))
+		}
+		// A function that goes on without its lease stops its own replica's next run only.
+		if pending {
+			l.inspect(ctx)
+			l.report(now)
+		}
+		return look
+	}
+	for fresh := false; ; fresh = true {
+		if !l.view.known || j.uninformed() {
+			if !l.inspect(ctx) || !l.inform(ctx) {
+				return l.pause()
+			}
+			pending = l.report(now)
+			fresh = true
+		}
+		d := l.consider(now)
+		again := false // is to be looked at first
+		switch {
+		case !fresh && (l.stale() || d.busy && pending):
+			again = true
+		case d.busy && pending:
+			l.hinder(now, Overlap, fmt.Errorf("%w: a run of the job goes on", redlock.ErrTaken))
+			return l.pause()
+		case d.busy:
+			l.net.Reset()
+			return l.until(d.next)
+		case !d.write && l.overdue(l.touched):
+		case !d.write:
+			l.adopt = false // the register knows
+			l.calm()
+			return l.until(d.next)
+		case d.run != nil && !j.room():
+			l.hinder(now, Busy, nil)
+			return l.pause()
+		case l.tries > 0 && !fresh:
+			again = true
+		case l.tries > 0 && l.view.holder != "":
+			l.hinder(now, Held, fmt.Errorf("%w: held by %s", redlock.ErrTaken, l.view.holder))
+			return l.pause()
+		}
+		if !again {
+			return l.attempt(ctx, now)
+		}
+		if !l.inspect(ctx) {
+			return l.pause()
+		}
+		pending = l.report(now)
+	}
+}
+
+// calm takes note that nothing is left to be done.
+func (l *loop) calm() {
+	l.tries, l.err = 0, nil
+	l.net.Reset()
+}
+
+// pause is how long to wait after an obstacle.
+func (l *loop) pause() time.Duration {
+	l.tries++
+	return l.net.NextBackOff()
+}
+
+// until is how long it is until a time of the wall clock, zero being none.
+func (l *loop) until(t time.Time) time.Duration {
+	wait := look
+	if !t.IsZero() {
+		wait = min(wait, t.Sub(l.job.now()))
+	}
+	if len(l.view.reg.Open) > 0 {
+		wait = min(wait, l.view.until-l.job.scheduler.settings.clock.Elapsed())
+	}
+	return max(wait, time.Millisecond)
+}
+
+// stale reports whether the runs that are open may have lost their leases since they were seen.
+func (l *loop) stale() bool {
+	return len(l.view.reg.Open) > 0 && l.job.scheduler.settings.clock.Elapsed() >= l.view.until
+}
+
+// overdue reports whether the nodes would soon forget what was written then: what is known of a
+// weekly job must not be gone when it comes due.
+func (l *loop) overdue(written time.Duration) bool {
+	s := l.job.scheduler
+	every := s.locker.FenceTTL() / 4
+	return s.settings.clock.Elapsed()-written > every+crontab.Jitter(s.settings.identity+l.job.name, l.from, every/2)
+}
+
+// consider asks what there may be to do, going by the view.
+func (l *loop) consider(now time.Time) decision {
+	reg := l.view.reg.clone()
+	return l.job.decide(&reg, l.circumstances(now, 0, func(o *open) bool {
+		return !slices.Contains(l.ghosts, o.Token) && (l.view.holder != "" || !l.job.held()) && !l.view.dead[o.Token]
+	}))
+}
+
+func (l *loop) circumstances(now time.Time, token redlock.Token, alive func(*open) bool) *circumstances {
+	return &circumstances{
+		now: now, from: l.from, replica: l.job.scheduler.settings.identity, token: token, control: l.job.asked(),
+		ghosts: l.ghosts, alive: alive, adopt: l.adopt,
+		hindrance: func(t time.Time) Reason { return l.hindered[t.UnixMilli()] },
+	}
+}
+
+// inspect looks at the register without a lease.
+func (l *loop) inspect(ctx context.Context) bool {
+	j := l.job
+	s := j.scheduler
+	status, err := s.locker.Inspect(ctx, j.key())
+	l.blind = err != nil
+	if err != nil {
+		l.obstacle(err)
+		return false
+	}
+	reg, err := readRegister(status.State)
+	if err != nil {
+		l.hinder(j.now(), Unreadable, err)
+		return false
+	}
+	elapsed := s.settings.clock.Elapsed()
+	if j.now().Sub(reg.written()) < s.locker.FenceTTL()/8 {
+		l.touched = elapsed
+	}
+	l.view = view{reg: reg, known: true, holder: status.Holder, until: elapsed + status.TTL + firstLook, at: j.now()}
+	l.mismatch(&reg)
+	return j.held() || l.findDead(ctx)
+}
+
+// findDead looks which of the open runs have lost the leases of their own.
+func (l *loop) findDead(ctx context.Context) bool {
+	clock := l.job.scheduler.settings.clock
+	l.view.until = clock.Elapsed() + l.job.settings.ttl
+	l.view.dead = map[redlock.Token]bool{}
+	for i := range l.view.reg.Open {
+		o := &l.view.reg.Open[i]
+		status, err := l.job.scheduler.locker.Inspect(ctx, l.job.runKey(o))
+		if err != nil {
+			l.obstacle(err)
+			return false
+		}
+		l.view.dead[o.Token] = status.Holder == ""
+		if status.Holder != "" {
+			l.view.until = min(l.view.until, clock.Elapsed()+status.TTL+firstLook)
+		}
+	}
+	return true
+}
+
+// inform looks at what people ask of the job, if that was never done.
+func (l *loop) inform(ctx context.Context) bool {
+	if !l.job.uninformed() {
+		return true
+	}
+	c, err := l.job.scheduler.readControl(ctx, l.job.name)
+	if err != nil {
+		l.hinderBy(err)
+		return false
+	}
+	l.job.told(c)
+	return true
+}
+
+// obstacle takes note of why the nodes did not do what they were asked for.
+func (l *loop) obstacle(err error) {
+	if errors.Is(err, redlock.ErrClosed) {
+		l.session.stop(err)
+		return
+	}
+	l.hinderBy(err)
+}
+
+func (l *loop) hinderBy(err error) {
+	why := NoQuorum
+	switch {
+	case errors.Is(err, redlock.ErrTaken):
+		why = Held
+	case errors.Is(err, ErrRegister):
+		why = Unreadable
+	}
+	l.hinder(l.job.now(), why, err)
+}
+
+// hinder takes note of what keeps this replica from settling the ticks that are due.
+func (l *loop) hinder(now time.Time, why Reason, err error) {
+	l.err = err
+	for _, t := range crontab.Last(l.job.schedule, l.seen, now, maxDue) {
+		// One that this replica looked at too late was late in the first place.
+		before := l.hindered[t.UnixMilli()]
+		if before != "" && why != Held || before == "" && now.Sub(t.Add(l.job.delay(t))) < 2*look {
+			l.hindered[t.UnixMilli()] = why
+		}
+	}
+}
+
+// report tells what became of the ticks that have come due, as far as the view knows, and whether
+// there is one that nobody has settled and that is not late yet.
+func (l *loop) report(now time.Time) (pending bool) {
+	j := l.job
+	due := crontab.Last(j.schedule, l.seen, now, maxDue)
+	for _, t := range due {
+		ms := t.UnixMilli()
+		switch {
+		case l.settled(ms, now):
+			if !l.mine[ms] {
+				l.elsewhere(t)
+			}
+		case l.inHand(t):
+			l.hindered[ms] = Overlap
+			return false
+		case l.stale() && !l.blind:
+			return true // it may have been in hand all the time
+		case now.Before(t.Add(j.delay(t) + j.settings.startDeadline)):
+			return true
+		default:
+			l.unclaimed(t)
+		}
+		l.seen = t
+		delete(l.mine, ms)
+	}
+	oldest := now.Add(-j.settings.window() - j.settings.jitter).UnixMilli()
+	maps.DeleteFunc(l.hindered, func(ms int64, _ Reason) bool { return ms < oldest || l.settled(ms, now) })
+	return false
+}
+
+// inHand reports whether a run went on when the tick came due, as it seems: then it is for the
+// replica of that run to see to the tick, and it tells when the run has ended.
+func (l *loop) inHand(t time.Time) bool {
+	return l.job.held() && len(l.view.reg.Open) > 0 && l.view.holder != "" && !l.stale() && !l.view.at.Before(t.Add(l.job.delay(t)))
+}
+
+// settled reports whether the view says so of a tick. A claim without a lease under it does not
+// count before whoever has the lease has seen it.
+func (l *loop) settled(ms int64, now time.Time) bool {
+	reg := &l.view.reg
+	if !l.view.known {
+		return false
+	}
+	if !reg.Settled.has(time.UnixMilli(ms)) {
+		return l.job.passed(reg, now).UnixMilli() >= ms && reg.Queued != ms
+	}
+	o := reg.find(&open{Kind: Scheduled, Tick: ms})
+	return o == nil || !slices.Contains(l.ghosts, o.Token) && (!l.job.held() || l.view.holder != "" || l.job.current() != nil)
+}
+
+// overlapped sees to ticks that come due while this replica runs the job.
+func (l *loop) overlapped(own *execution, now time.Time) {
+	for _, t := range crontab.Last(l.job.schedule, l.seen, now, maxDue) {
+		if now.Before(t.Add(l.job.delay(t))) || l.mine[t.UnixMilli()] {
+			continue
+		}
+		if own.overlap(t) {
+			l.mine[t.UnixMilli()] = true
+			l.job.scheduler.report(l.job.event(&entry{Kind: Scheduled, Tick: t.UnixMilli(), Outcome: Missed, Reason: Overlap}))
+		}
+	}
+	l.view = view{reg: own.register(), known: true, holder: own.Replica, until: l.job.scheduler.settings.clock.Elapsed() + l.job.settings.ttl, at: now}
+	l.report(now)
+}
+
+// elsewhere reports that another replica has settled a tick.
+func (l *loop) elsewhere(t time.Time) {
+	e := l.job.event(&entry{Kind: Scheduled, Tick: t.UnixMilli(), Outcome: Elsewhere})
+	reg := &l.view.reg
+	if o := reg.find(&open{Kind: Scheduled, Tick: t.UnixMilli()}); o != nil {
+		e.Replica, e.Token, e.Attempt = o.By, o.Token, o.Attempt
+	} else if i := slices.IndexFunc(reg.Ledger, func(e entry) bool { return e.Kind == Scheduled && e.Tick == t.UnixMilli() }); i >= 0 {
+		e.Replica, e.Token, e.Attempt = reg.Ledger[i].By, reg.Ledger[i].Token, reg.Ledger[i].Attempt
+	}
+	l.job.scheduler.report(e)
+}
+
+// unclaimed raises the alarm about a tick that nobody has settled in time.
+func (l *loop) unclaimed(t time.Time) {
+	why := l.hindered[t.UnixMilli()]
+	if why == "" {
+		why = Late
+	}
+	e := l.job.event(&entry{Kind: Scheduled, Tick: t.UnixMilli(), Outcome: Unclaimed, Reason: why})
+	e.Err = l.err
+	l.job.scheduler.report(e)
+}
+
+// mismatch reports once that another replica has another spec for the job.
+func (l *loop) mismatch(reg *register) {
+	if reg.Spec == l.job.fingerprint {
+		l.foreign = ""
+		return
+	}
+	if reg.Spec == "" || reg.Spec == l.foreign {
+		return
+	}
+	l.foreign = reg.Spec
+	l.job.scheduler.mismatch(l.job)
+}
