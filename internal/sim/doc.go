@@ -23,8 +23,9 @@
 // is the last that was saved. At every operation, and twice a simulated second: at most one
 // lease of a name is valid, no context outlives its validity, no node keeps a lock longer than
 // its TTL, or one that it has already released. When the faults are over: no lock is left, every
-// host can have every name, at once. At most one leader, with growing terms; at most one run per
-// tick; no stale sale admitted. Then come the drills (drills_test.go), which strike one fault each
+// host can have every name, at once. At most one leader, with growing terms, who is given what was
+// saved last; whoever watches is told of terms that began, in order, and of vacancies that were; an
+// elector's events are those of its terms. At most one run per tick; no stale sale admitted. Then come the drills (drills_test.go), which strike one fault each
 // and ask for one promise of liveness, as nobody could among random faults. At the end no goroutine
 // is left.
 //

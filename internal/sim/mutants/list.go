@@ -221,27 +221,146 @@ var mutants = []mutant{
 		`if false then`, "", "",
 	},
 	{
-		"a tick on record is not run again", "scheduler/pursuit.go",
-		`	if reg.Settled.has(p.tick) && !ours {`,
-		`	if reg.Settled.has(p.tick) && !ours && false {`, "", "",
+		"a tick that is claimed is put on record", "scheduler/decide.go",
+		`	reg.Settled.add(tick, j.schedule)
+	j.begin(`,
+		`	j.begin(`, "", "",
 	},
 	{
-		"a run begins only once its claim is on record", "scheduler/pursuit.go",
+		"a claim goes by the register as it is under the lease", "scheduler/claim.go",
+		`	l.view = view{reg: reg, known: true, holder: lease.Owner()}`,
+		`	l.view = view{reg: l.view.reg, known: true, holder: lease.Owner()}`, "", "",
+	},
+	{
+		"a run begins only once its claim is on record", "scheduler/claim.go",
 		`		if err == nil {
 			return true
 		}
-		p.obstacle(err)`,
+		l.obstacle(err)`,
 		`		if err == nil || lease.Err() == nil {
 			return true
 		}
-		p.obstacle(err)`, "", "./scheduler TestARunDoesNotBeginUnlessAQuorumHasTheClaim",
+		l.obstacle(err)`, "", "./scheduler TestARunDoesNotBeginUnlessAQuorumHasTheClaim",
 	},
 	{
-		"a term's context ends with its lease", "leader/term.go",
+		"no more attempts than are allowed", "scheduler/decide.go",
+		`		case !ghost && o.Attempt >= j.settings.maxAttempts:`,
+		`		case !ghost && o.Attempt >= j.settings.maxAttempts+1:`, "", "./scheduler TestATickIsTakenOverNoMoreOftenThanItMay",
+	},
+	{
+		"a takeover knows the steps that were completed", "scheduler/decide.go",
+		`			o.Attempt++`,
+		`			o.Attempt++
+			o.Steps = nil`, "", "./scheduler TestATakeoverResumesBehindTheLastStepThatWasCompleted",
+	},
+	{
+		"a run with a lease of its own is alive while that lasts", "scheduler/claim.go",
+		`return !j.held() && !l.view.dead[o.Token] }`,
+		`return false }`, "", "./scheduler TestOverlappingRunsAreEachRunOnceAndHaveLeasesOfTheirOwn",
+	},
+	{
+		"what was due before a run is no overlap of it", "scheduler/run.go",
+		`	case ms <= x.open.Begun:`,
+		`	case false:`, "", "./scheduler TestTicksThatWereDueBeforeARunTookOverAreCaughtUpWithAndNotOverlapped",
+	},
+	{
+		"a changed spec does not fire for what was before it", "scheduler/decide.go",
+		`	if reg.Spec == j.fingerprint {`,
+		`	if reg.Spec != "" {`, "", "./scheduler TestAChangedSpecNeverFiresRetroactively",
+	},
+	{
+		"ticks of a pause that is over stay missed", "scheduler/control.go",
+		`return p[0] < ms && ms <= p[1] })`,
+		`return p[0] < ms && ms <= p[1] && false })`, "", "./scheduler TestTicksOfAPauseStayMissedThoughNobodyWasThere",
+	},
+	{
+		"a request that was dealt with is on record", "scheduler/decide.go",
+		`			reg.Triggers = r.Number
+`,
+		``, "", "./scheduler TestATriggerRunsTheJobOnceNow",
+	},
+	{
+		"a wrong clock settles no more than it runs", "scheduler/decide.go",
+		`		if t.After(next.Add(-j.settings.jitter)) {`,
+		`		if !t.IsZero() {`, "", "./scheduler TestAClockThatIsSetBackRunsNothingTwiceAndLosesNothing",
+	},
+	{
+		"who has missed more than the bell remembers looks at all jobs", "scheduler/bell.go",
+		`		return nil, true`,
+		`		return b.Recent, false`, "", "./scheduler TestManyRequestsAtOnceAreAllHeard",
+	},
+	{
+		"a term's context ends with its lease", "leader/tenure.go",
 		`func (c *termContext) Err() error {`,
 		`func (c *termContext) Err() error {
 	if true {
 		return c.Context.Err()
 	}`, "", "./leader TestAfterTheMachineSleptNeitherIsLeaderNorTheContextSaysYes",
+	},
+	{
+		"a term that is not on record is not led", "leader/tenure.go",
+		`publishErr != nil || t.ctx.Err() != nil {`,
+		`publishErr != nil && t.ctx.Err() != nil {`, "", "./leader TestATermThatCannotBePublishedIsNotLed",
+	},
+	{
+		"what a leader saved is handed on by those who save nothing", "leader/tenure.go",
+		`t := e.newTenure(ctx, lease, before.State)`,
+		`t := e.newTenure(ctx, lease, nil)`, "", "./leader TestWhatALeaderSavedIsGivenToTheNextHoweverManyTermsLater",
+	},
+	{
+		"no record overtakes another with an older state", "leader/term.go",
+		`	return t.inTurn(ctx, func() error { return t.file(ctx, p, t.savedState()) })`,
+		`	state := t.savedState()
+	return t.inTurn(ctx, func() error { return t.file(ctx, p, state) })`, "", "./leader TestASaveThatMeetsTheAnnouncementOfItsTermIsNotUndone",
+	},
+	{
+		"an unhealthy leader steps down", "leader/fitness.go",
+		`		f.elector.end(t, "", err)`,
+		``, "", "./leader TestAnUnhealthyLeaderStepsDownAndIsNoCandidateUntilItIsWell",
+	},
+	{
+		"an unhealthy replica begins no term", "leader/tenure.go",
+		`	if sick := e.fitness.sickness(); sick != nil {`,
+		`	if sick := e.fitness.sickness(); sick != nil && false {`, "", "./leader TestACheckThatFailsWhileTheTermIsPublishedKeepsItFromBeginning",
+	},
+	{
+		"who is not the heir gives way", "leader/stand.go",
+		`if before.Heir == "" || before.Heir == e.identity {`,
+		`if before.Heir != "" || before.Heir == "" {`, "", "./leader TestTransferHandsOverToTheCandidateThatItNames",
+	},
+	{
+		"and not for longer than the heir's time", "leader/stand.go",
+		`	if e.yielding.to != before.Number {`,
+		`	if true {`, "", "./leader TestAnHeirThatIsDeadDelaysNobodyForLong",
+	},
+	{
+		"watch: the number does not go back", "leader/observe.go",
+		`		if r.Number <= s.last {`,
+		`		if r.Number == s.last {`, "", "./leader TestASeriesOfLooksIsPutInOrder",
+	},
+	{
+		"watch: a record of another lease is not believed", "leader/observe.go",
+		`holds := err == nil && status.Holder != "" && r.Lease == nonceOf(status.Holder)`,
+		`holds := err == nil && status.Holder != ""`, "", "./leader TestASeriesOfLooksIsPutInOrder",
+	},
+	{
+		"watch: only a term that has begun is yielded", "leader/observe.go",
+		`	case holds && r.Phase == leading:`,
+		`	case holds && r.Phase != ended:`, "", "./leader TestASeriesOfLooksIsPutInOrder",
+	},
+	{
+		"watch: locks that are gone for a moment are no vacancy", "leader/observe.go",
+		`	return now.Sub(s.gone) >= s.ttl`,
+		`	return now.Sub(s.gone) >= 0`, "", "./leader TestASeriesOfLooksIsPutInOrder",
+	},
+	{
+		"watch: nodes in quarantine do not tell of a vacancy", "leader/observe.go",
+		`n.Holder == "" && n.Quarantine == 0`,
+		`n.Holder == ""`, "", "./leader TestASeriesOfLooksIsPutInOrder",
+	},
+	{
+		"who watches is not counted among those who wait", "redlock/watch.go",
+		`w := l.watches.open(k.news)`,
+		`w := l.watches.open(k.lock)`, "", "./redlock TestWhoWatchesDoesNotLookLikeOneWhoWaits",
 	},
 }
