@@ -10,8 +10,8 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 # A test that hangs ends with the stacks of its goroutines well before CI would give up on it.
 TEST := $(GO) test -race -timeout 5m
 
-# The root module, and the one with what needs real servers.
-MODULES := . test
+# The root module, the one with what needs real servers, and the one for users of gocron.
+MODULES := . test scheduler/gocron
 
 # Systems on which quorate is used beside the one this runs on.
 OTHER_SYSTEMS := darwin windows
@@ -26,6 +26,7 @@ help: ## list the targets
 test: redis spin ## every test with -race, those on real redis-servers included
 	$(TEST) ./...
 	cd test && $(TEST) ./...
+	cd scheduler/gocron && $(TEST) ./...
 	$(MAKE) sim
 
 # How long the simulation runs, and how much simulated time each of its seeds gets.
@@ -138,6 +139,25 @@ soak-peers: redis ## the same for the part with the locks, with other libraries 
 	@mkdir -p .cache
 	cd test && $(GO) build -o ../.cache/soak ./soak
 	.cache/soak -peers -for 2m -seed 3
+
+# How many rounds of each fault, and the TTL of a term.
+ROUNDS ?= 30
+TTL ?= 2s
+
+.PHONY: leader-chaos
+leader-chaos: redis ## take-over times of candidate processes after ROUNDS (30) of each fault, with terms of TTL (2s), as a table
+	@mkdir -p .cache
+	cd test && $(GO) build -o ../.cache/fleet ./fleet
+	.cache/fleet leaders -rounds $(ROUNDS) -ttl $(TTL)
+
+# How many ticks, one a second.
+TICKS ?= 200
+
+.PHONY: cron-fleet
+cron-fleet: redis ## replica processes that are killed and restarted run TICKS (200), ours and gocron's, as a table
+	@mkdir -p .cache
+	cd test && $(GO) build -o ../.cache/fleet ./fleet
+	.cache/fleet cron -ticks $(TICKS) -ttl $(TTL)
 
 .PHONY: example-fleet
 example-fleet: ## elect, schedule and sell on an embedded fleet, with faults, and count

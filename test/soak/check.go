@@ -71,7 +71,7 @@ func (k *checker) overlaps(name string, claims []*claim) {
 // excused: a library that tells no validity is not blamed for what a process believes while it is
 // stopped. For a claim with a validity that makes no difference: it ends by the clock.
 func excused(earlier, later *claim) bool {
-	return earlier.until == 0 && earlier.process.wasStopped(later.start(), min(earlier.end(), later.end()))
+	return earlier.until == 0 && earlier.process.WasStopped(later.start(), min(earlier.end(), later.end()))
 }
 
 // regressions finds tokens that are not higher than one which was returned before their

@@ -10,6 +10,8 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/test/rig"
 )
 
 // told is a claim of a client, as it would have reported it: times in milliseconds.
@@ -188,9 +190,9 @@ func TestAProcessThatIsStoppedIsNotBlamedForWhatItBelieves(t *testing.T) {
 		return len(k.violations)
 	}
 	require.Equal(t, 1, judge())
-	first.process.windows = []window{{begin: 10 * int64(time.Millisecond), end: 40 * int64(time.Millisecond)}}
+	first.process.Stops = []rig.Window{{Begin: 10 * int64(time.Millisecond), End: 40 * int64(time.Millisecond)}}
 	require.Zero(t, judge())
-	first.process.windows = []window{{begin: 25 * int64(time.Millisecond), end: 40 * int64(time.Millisecond)}}
+	first.process.Stops = []rig.Window{{Begin: 25 * int64(time.Millisecond), End: 40 * int64(time.Millisecond)}}
 	require.Equal(t, 1, judge(), "it ran when the other acquired")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/test/rig"
 )
 
 // clientEnv has the configuration of a client process, as JSON. Where it is set, the binary is a
@@ -44,7 +45,7 @@ func (c clientConfig) identity() string { return fmt.Sprintf("client-%d.%d", c.C
 // client is one client process.
 type client struct {
 	clientConfig
-	clock     *clock
+	clock     *rig.Clock
 	record    *recorder
 	nodes     []redis.UniversalClient
 	resource  *redis.Client
@@ -59,7 +60,7 @@ func runClient(text string) error {
 	if err := json.Unmarshal([]byte(text), &c.clientConfig); err != nil {
 		return fmt.Errorf("read the configuration in %s: %w", clientEnv, err)
 	}
-	c.clock = newClock(c.Skew, c.PPM)
+	c.clock = rig.NewClock(c.Skew, c.PPM)
 	redis.SetLogger(silent{})
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 
@@ -109,7 +110,7 @@ func (c *client) obey(ctx context.Context) error {
 		}
 		switch cmd.Op {
 		case "clock":
-			c.clock.set(time.Duration(cmd.Skew), cmd.PPM)
+			c.clock.Set(time.Duration(cmd.Skew), cmd.PPM)
 		case "careful":
 			c.careful.Store(true)
 		case "cycles":
@@ -151,8 +152,8 @@ func (c *client) rng(worker uint64) *rand.Rand {
 
 // until is the stamp at which a validity ends that is asked for now.
 func (c *client) until(left func() time.Duration) int64 {
-	now := stamp()
-	return c.clock.ends(now, left())
+	now := rig.Stamp()
+	return c.clock.Ends(now, left())
 }
 
 // pause waits, and tells whether ctx is still there.

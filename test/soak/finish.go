@@ -10,30 +10,31 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/test/rig"
 )
 
 // finish heals everything, sees that the fleet recovers, measures, has the clients end, and looks
 // at what is left.
 func (h *harness) finish(ctx context.Context) (*report, error) {
-	healed := stamp()
+	healed := rig.Stamp()
 	for _, s := range h.clients {
-		s.process.tell(command{Op: "careful"}) // so that what is left at the end was not left on purpose
+		s.process.Tell(command{Op: "careful"}) // so that what is left at the end was not left on purpose
 	}
 	// What was forgotten before, on a node whose clock was set back since.
 	runOut := healed + int64(3*h.ttl)
 	h.log("all faults are over; waiting until every name can be acquired again")
-	err := h.await(ctx, "every name to be acquired again", 90*time.Second, func() bool { return stamp() > runOut && h.history.recovered(healed) })
+	err := h.await(ctx, "every name to be acquired again", 90*time.Second, func() bool { return rig.Stamp() > runOut && h.history.recovered(healed) })
 	stuck := ""
 	if err != nil {
 		stuck = err.Error()
 	}
-	h.measured = stamp()
+	h.measured = rig.Stamp()
 	hung := h.cycle(ctx)
 
 	var all sync.WaitGroup
 	late := make([]bool, len(h.clients))
 	for i, s := range h.clients {
-		all.Go(func() { late[i] = !s.process.end(time.Minute) })
+		all.Go(func() { late[i] = !s.process.End(time.Minute) })
 	}
 	all.Wait()
 	left, err := h.leftBehind(ctx)
@@ -45,7 +46,7 @@ func (h *harness) finish(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	h.mu.Lock()
-	failed := errors.Join(append(h.failed, h.bench.err())...)
+	failed := errors.Join(append(h.failed, h.bench.Err())...)
 	h.mu.Unlock()
 	if failed != nil {
 		return nil, fmt.Errorf("the harness itself failed: %w", failed)
@@ -60,7 +61,7 @@ func (h *harness) cycle(ctx context.Context) []time.Duration {
 	}
 	h.fleet[len(h.fleet)-1].Pause()
 	defer h.fleet[len(h.fleet)-1].Resume()
-	h.clients[0].process.tell(command{Op: "cycles", N: h.cycles})
+	h.clients[0].process.Tell(command{Op: "cycles", N: h.cycles})
 	_ = h.await(ctx, "the cycles", 2*time.Minute, func() bool { return len(h.history.cycleTimes()) >= h.cycles })
 	return h.history.cycleTimes()
 }

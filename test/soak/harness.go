@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/test/redisserver"
+	"github.com/quorate/quorate/test/rig"
 )
 
 // config is what one run is asked for.
@@ -43,7 +44,7 @@ func (c config) setup() setup {
 // harness is one run.
 type harness struct {
 	config
-	bench    *bench
+	bench    *rig.Bench
 	fleet    redisserver.Fleet
 	resource *redisserver.Server
 	store    *redis.Client // of the resource
@@ -76,24 +77,24 @@ type activity struct {
 // soak carries a run out and says what there was.
 func soak(ctx context.Context, c config) (report *report, err error) {
 	redis.SetLogger(silent{}) // it complains of every server that is down
-	b, err := newBench(c.log)
+	b, err := rig.NewBench("quorate-soak-", c.log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil && ctx.Err() != nil { // it was interrupted, and so were the servers
-			b.log, err = func(string) {}, context.Cause(ctx)
+			b.Say, err = func(string) {}, context.Cause(ctx)
 			c.discard = true
 		}
 		keep := !c.discard && (err != nil || report != nil && report.failed())
 		if keep {
-			c.log("what the servers and the clients said is in " + b.dir)
+			c.log("what the servers and the clients said is in " + b.Dir)
 		}
-		b.close(keep)
+		b.Close(keep)
 	}()
 	defer func() {
-		if f, ok := recover().(fatal); ok {
-			err = f.error
+		if failed := rig.Recover(recover()); failed != nil {
+			err = failed
 		}
 	}()
 	h := &harness{config: c, bench: b, history: newHistory(), busy: make([]sync.Mutex, c.nodes)}
@@ -128,7 +129,7 @@ func (h *harness) start() error {
 			return fmt.Errorf("lay the stock in: %w", err)
 		}
 	}
-	h.begun = stamp()
+	h.begun = rig.Stamp()
 	for c := range h.config.clients {
 		var links []*link
 		for n, node := range h.fleet {
@@ -148,7 +149,7 @@ func (h *harness) start() error {
 	}
 	h.bench.Cleanup(func() {
 		for _, s := range h.clients {
-			s.process.kill()
+			s.process.Kill()
 		}
 	})
 	return nil
@@ -169,7 +170,7 @@ func (h *harness) launch(c int) error {
 	}
 	var p *process
 	ready := make(chan struct{})
-	p, err := startProcess(config, h.bench.dir, func(e event) {
+	p, err := startProcess(config, h.bench.Dir, func(e event) {
 		<-ready
 		h.history.add(p, e)
 	})
@@ -197,7 +198,7 @@ func (h *harness) await(ctx context.Context, what string, patience time.Duration
 func (h *harness) complaints() string {
 	var all strings.Builder
 	for _, s := range h.clients {
-		if text, err := os.ReadFile(h.bench.dir + "/" + s.process.config.identity() + ".log"); err == nil {
+		if text, err := os.ReadFile(h.bench.Dir + "/" + s.process.config.identity() + ".log"); err == nil {
 			all.Write(text[:min(len(text), 2000)])
 		}
 	}

@@ -49,10 +49,8 @@ func (c *claim) end() int64 {
 	if c.ended != 0 {
 		end = min(end, c.ended)
 	} else if c.until == 0 {
-		c.process.mu.Lock()
-		defer c.process.mu.Unlock()
-		if c.process.killed != 0 {
-			end = c.process.killed
+		if killed := c.process.Killed(); killed != 0 {
+			end = killed
 		}
 	}
 	return end

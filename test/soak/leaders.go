@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/test/rig"
 )
 
 const election = "chief"
@@ -35,7 +36,7 @@ func (c *client) leaders(ctx context.Context, all *sync.WaitGroup) error {
 	})
 	all.Go(func() {
 		for pause(ctx, c.TTL/20) {
-			begun := stamp()
+			begun := rig.Stamp()
 			if elector.IsLeader() {
 				c.record.write(event{Kind: leading, Start: begun, Name: election})
 			}

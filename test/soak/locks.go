@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/test/rig"
 )
 
 const lockWorkers = 2 // of each client
@@ -136,7 +137,7 @@ func (c *client) cycles(ctx context.Context, n int) error {
 	}
 	defer contender.close()
 	for i := range n + 1 {
-		begun := stamp()
+		begun := rig.Stamp()
 		patience, cancel := context.WithTimeout(ctx, time.Minute)
 		h, err := contender.acquire(patience, fmt.Sprintf("cycle-%d", i), how{})
 		if err == nil {
@@ -144,7 +145,7 @@ func (c *client) cycles(ctx context.Context, n int) error {
 		}
 		cancel()
 		if i > 0 { // the first waits until restarted nodes count, and makes connections
-			c.record.write(event{Kind: cycled, At: begun, Until: stamp(), Err: class(err)})
+			c.record.write(event{Kind: cycled, At: begun, Until: rig.Stamp(), Err: class(err)})
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/test/rig"
 )
 
 // children are the processes whose parent is pid.
@@ -51,7 +53,7 @@ func TestNothingOutlivesAHarnessThatIsKilled(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond, "all of them run")
 	stopped, err := os.FindProcess(pids[all-1])
 	require.NoError(t, err)
-	require.NoError(t, stopped.Signal(sigStop), "a client that is stopped ends as well")
+	require.NoError(t, stopped.Signal(rig.SigStop), "a client that is stopped ends as well")
 
 	require.NoError(t, harness.Process.Kill())
 	require.Eventually(t, func() bool {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/test/rig"
 )
 
 // rage carries the schedule out.
@@ -41,12 +43,12 @@ func (h *harness) rage(ctx context.Context) {
 
 // carryOut lets a fault begin, last and end. Where ctx ends, it ends early.
 func (h *harness) carryOut(ctx context.Context, f fault) error {
-	a := &activity{fault: f, window: window{begin: stamp()}}
+	a := &activity{fault: f, window: window{begin: rig.Stamp()}}
 	h.mu.Lock()
 	h.active = append(h.active, a)
 	h.mu.Unlock()
 	defer func() {
-		end := stamp()
+		end := rig.Stamp()
 		h.mu.Lock()
 		a.end = end
 		h.mu.Unlock()
@@ -103,26 +105,26 @@ func (h *harness) onClient(ctx context.Context, f fault) error {
 	defer s.mu.Unlock()
 	switch f.Kind {
 	case "client paused":
-		s.process.stop()
+		s.process.Stop()
 		pause(ctx, f.For)
-		s.process.cont()
+		s.process.Cont()
 		return nil
 	case "client killed, and restarted later":
-		s.process.kill()
+		s.process.Kill()
 		pause(ctx, f.For)
 		return h.launch(f.Who)
 	case "client wall clock set":
 		s.skew = f.Step
-		s.process.tell(command{Op: "clock", Skew: int64(s.skew), PPM: s.ppm})
+		s.process.Tell(command{Op: "clock", Skew: int64(s.skew), PPM: s.ppm})
 		return nil
 	}
 	skew, ppm := s.skew+f.Step, s.ppm
 	if f.PPM != 0 {
 		ppm = f.PPM
 	}
-	s.process.tell(command{Op: "clock", Skew: int64(skew), PPM: ppm})
+	s.process.Tell(command{Op: "clock", Skew: int64(skew), PPM: ppm})
 	pause(ctx, f.For)
-	s.process.tell(command{Op: "clock", Skew: int64(s.skew), PPM: s.ppm})
+	s.process.Tell(command{Op: "clock", Skew: int64(s.skew), PPM: s.ppm})
 	return nil
 }
 

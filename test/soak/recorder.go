@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/quorate/quorate/test/rig"
 )
 
 // recorder writes a client's events. It is the only witness of what the client was told, so it
@@ -20,7 +22,7 @@ func (r *recorder) write(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.At == 0 {
-		e.At = stamp()
+		e.At = rig.Stamp()
 	}
 	line, err := json.Marshal(e)
 	if err != nil {

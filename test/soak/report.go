@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/test/rig"
 )
 
 // report is the outcome of a run.
@@ -84,7 +86,7 @@ type verdictInput struct {
 func (h *harness) report(in verdictInput) *report {
 	tokens := h.lib == "quorate"
 	r := &report{
-		Lib: h.lib, Profile: h.profile, Seed: h.seed, Duration: time.Duration(stamp() - h.begun).Round(time.Second),
+		Lib: h.lib, Profile: h.profile, Seed: h.seed, Duration: time.Duration(rig.Stamp() - h.begun).Round(time.Second),
 		Machine: fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 		Nodes:   h.nodes, Clients: h.config.clients, TTL: h.ttl,
 		Faults: map[string]int{}, Operations: map[string]map[string]int{}, Ends: map[string]int{}, Counted: map[string]int{},
@@ -151,16 +153,16 @@ func (h *harness) report(in verdictInput) *report {
 		r.Ledger += len(in.ledgers[resource])
 	}
 	if in.stuck != "" {
-		k.found(notRecovered, stamp(), "%s", in.stuck)
+		k.found(notRecovered, rig.Stamp(), "%s", in.stuck)
 	}
 	for i, late := range in.late {
 		if late {
-			k.found(notEnded, stamp(), "%s did not end within a minute, or not well; its goroutines are in its log", h.clients[i].process.config.identity())
+			k.found(notEnded, rig.Stamp(), "%s did not end within a minute, or not well; its goroutines are in its log", h.clients[i].process.config.identity())
 		}
 	}
 	if tokens {
 		for _, key := range in.left {
-			k.found(stray, stamp(), "%s", key)
+			k.found(stray, rig.Stamp(), "%s", key)
 		}
 	}
 	r.outages(h, names)

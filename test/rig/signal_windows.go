@@ -1,9 +1,9 @@
-package main
+package rig
 
 import "syscall"
 
 // Windows has no such signals, and no redis-server either: here the package only compiles.
 const (
-	sigStop = syscall.Signal(19)
-	sigCont = syscall.Signal(18)
+	SigStop = syscall.Signal(19)
+	SigCont = syscall.Signal(18)
 )
