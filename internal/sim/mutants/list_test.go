@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,4 +23,13 @@ func TestAMutantWhoseTextIsGoneIsAnError(t *testing.T) {
 	t.Chdir("../../..")
 	_, err := mutant{name: "gone", file: acquireGo, old: "no such text"}.overlay(t.TempDir())
 	require.ErrorContains(t, err, "bring the list of mutants up to date")
+}
+
+func TestEveryMutantHasItsRow(t *testing.T) {
+	t.Chdir("../../..")
+	page, err := os.ReadFile("docs/mutants.md")
+	require.NoError(t, err)
+	for _, m := range mutants {
+		require.Contains(t, string(page), "\n| "+m.name+" | `"+m.file+"` |", "run: go run ./internal/sim/mutants -page docs/mutants.md -only %q", "^"+m.name+"$")
+	}
 }

@@ -14,17 +14,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
-	"strings"
+	"regexp"
 	"sync"
 	"time"
 )
 
 var (
-	only    = flag.String("only", "", "run the mutants whose name contains this")
+	only    = flag.String("only", "", "run the mutants whose name matches this regular expression, and leave the others' rows of -page as they are")
 	limit   = flag.Duration("for", 2*time.Minute, "how long the simulation looks for each")
 	span    = flag.Duration("span", 3*time.Minute, "simulated time of each seed")
 	verbose = flag.Bool("v", false, "print what the simulation says")
@@ -52,14 +54,18 @@ func run(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return false, fmt.Errorf("-only: %w", err)
+	}
 	var chosen []mutant
 	for _, m := range mutants {
-		if strings.Contains(m.name, *only) {
+		if wanted.MatchString(m.name) {
 			chosen = append(chosen, m)
 		}
 	}
 	if len(chosen) == 0 {
-		return false, fmt.Errorf("no mutant's name contains %q", *only)
+		return false, fmt.Errorf("no mutant's name matches %q", *only)
 	}
 	results := make([]result, len(chosen))
 	slots := make(chan struct{}, max(1, *workers))
@@ -85,8 +91,12 @@ func run(ctx context.Context) (ok bool, err error) {
 			ok = false
 		}
 	}
-	if *page != "" && *only == "" && !*build {
-		err = os.WriteFile(*page, []byte(table(results)), 0o644) //nolint:gosec // a page for everybody
+	if *page == "" || *build {
+		return ok, nil
 	}
-	return ok, err
+	before, err := os.ReadFile(*page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return ok, os.WriteFile(*page, []byte(table(results, string(before))), 0o644) //nolint:gosec // a page for everybody
 }

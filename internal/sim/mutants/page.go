@@ -23,27 +23,39 @@ many that takes differs from run to run. The model's word is that of [model.md](
 |---|---|---|---|---|
 `
 
-// table is the page.
-func table(results []result) string {
+// table is the page: the rows of what was run, and of the others those that the page had before.
+func table(results []result, before string) string {
+	rows := map[string]string{}
+	for line := range strings.Lines(before) {
+		if name, rest, found := strings.Cut(strings.TrimPrefix(line, "| "), " | `"); found {
+			rows[name] = "| " + name + " | `" + rest
+		}
+	}
+	for i := range results {
+		rows[results[i].name] = results[i].row()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, head, *span)
-	for i := range results {
-		r := &results[i]
-		seeds, saw := fmt.Sprint(r.seeds), r.how
-		if !r.caught {
-			seeds, saw = "–", fmt.Sprintf("nothing in %d seeds", r.seeds)
-		}
-		if r.tested {
-			_, name, _ := strings.Cut(r.test, " ")
-			saw += fmt.Sprintf("; `%s` fails", name)
-		}
-		model := "–"
-		if r.flag != "" {
-			model = fmt.Sprintf("`%s`: %s", r.flag, r.model)
-		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.name, r.file, seeds, cell(saw), model)
+	for _, m := range mutants {
+		b.WriteString(rows[m.name])
 	}
 	return b.String()
+}
+
+func (r *result) row() string {
+	seeds, saw := fmt.Sprint(r.seeds), r.how
+	if !r.caught {
+		seeds, saw = "–", fmt.Sprintf("nothing in %d seeds", r.seeds)
+	}
+	if r.tested {
+		_, name, _ := strings.Cut(r.test, " ")
+		saw += fmt.Sprintf("; `%s` fails", name)
+	}
+	model := "–"
+	if r.flag != "" {
+		model = fmt.Sprintf("`%s`: %s", r.flag, r.model)
+	}
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n", r.name, r.file, seeds, cell(saw), model)
 }
 
 var (
