@@ -97,7 +97,7 @@ cover: ## test coverage of the root module, as a page in .cache/cover.html
 
 # How long each fuzz target runs, and where the targets are.
 FUZZTIME ?= 1m
-FUZZ_PACKAGES := redlock leader scheduler fencing
+FUZZ_PACKAGES := redlock leader scheduler fencing internal/crontab
 
 # Go fuzzes one target at a time, so each package is built once and run for each of its targets.
 # It also reports its own timer as a failure now and then, without a failing input
@@ -105,7 +105,7 @@ FUZZ_PACKAGES := redlock leader scheduler fencing
 # which would take most of the time.
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (1m); what it finds goes to testdata/fuzz and is to be kept
-	@mkdir -p .cache/fuzz
+	@mkdir -p .cache/fuzz/internal
 	@root=$$PWD; for package in $(FUZZ_PACKAGES); do \
 		$(GO) test -c -fuzz . -o .cache/fuzz/$$package.test ./$$package || exit 1; \
 		for target in $$($(GO) test -list '^Fuzz' ./$$package | grep '^Fuzz'); do \
