@@ -52,7 +52,7 @@
 //   - it returned an error of its own accord, or panicked, or the term could not be put on record, or
 //     the health check failed: by jittered exponential backoff, from an eighth of the TTL to four times
 //     the TTL, until a term has ended otherwise or lasted longer than that;
-//   - Resign and Transfer: WithResignPause;
+//   - Resign and Transfer: WithResignPause, or until it is named as the heir itself;
 //   - the lease ended, or the term reached its bound (WithMaxTerm): as if it had returned nil.
 //
 // # Handing over

@@ -103,7 +103,13 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term T
 			return fmt.Errorf("leader: run %q: %w", e.name, err) // redlock retries what a retry can mend
 		}
 		end := e.serve(ctx, lease, lead)
-		e.sleep(ctx, e.pause(end, retry))
+		pause := e.pause(end, retry)
+		switch end.outcome {
+		case resigned, transferred: // for others to win, unless one of those hands back
+			e.standAside(ctx, pause, func(r *record) bool { return r.Heir == e.identity })
+		default:
+			e.sleep(ctx, pause)
+		}
 	}
 	return nil
 }
@@ -154,21 +160,33 @@ func (e *Elector) tenure() *tenure {
 // ctx bounds the waiting only. Called by the leading function itself, with its context or one
 // made from it, Resign does not wait: the function has to return.
 //
-// Errors: ErrNotLeader; ctx's cause, while the term ends in the background; what
-// redlock.Lease.Release says when the release did not reach a quorum (redlock.ErrNoQuorum: the
-// name is free at the latest when the TTL ends) or the lease ended before the function returned.
+// Errors: ErrNotLeader, also with the context of a term that is over; ctx's cause, while the term ends
+// in the background; what redlock.Lease.Release says when the release did not reach a quorum
+// (redlock.ErrNoQuorum: the name is free at the latest when the TTL ends) or the lease ended before the
+// function returned.
 func (e *Elector) Resign(ctx context.Context) error {
-	t := e.leading()
+	t, within := e.meant(ctx)
 	if t == nil || !e.end(t, "", ErrResigned) {
 		return fmt.Errorf("leader: resign %q: %w", e.name, ErrNotLeader)
 	}
-	if ctx.Value(tenureKey{}) == t {
+	if within {
 		return nil
 	}
 	if err := t.gone(ctx); err != nil {
 		return fmt.Errorf("leader: resign %q: %w", e.name, err)
 	}
 	return nil
+}
+
+// meant is the term that runs, and whether ctx is that of its function. It is nil where ctx is of a term
+// before: what that one has left behind has no say in this one.
+func (e *Elector) meant(ctx context.Context) (t *tenure, within bool) {
+	t = e.leading()
+	own, within := ctx.Value(tenureKey{e}).(*tenure)
+	if within && own != t {
+		return nil, false
+	}
+	return t, within
 }
 
 // end ends a term for one of the elector's own reasons, and reports whether it had not ended yet. See

@@ -64,36 +64,48 @@ func (f *fitness) askEligible(ctx context.Context) {
 	}
 }
 
-func (f *fitness) eligible() (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %w", errNotEligible, &panicError{what: "eligibility", value: v, stack: debug.Stack()})
+func (f *fitness) eligible() error {
+	err := <-ask("eligibility", func() error {
+		if !f.elector.settings.eligible() {
+			return errNotEligible
 		}
-	}()
-	if f.elector.settings.eligible() {
 		return nil
+	})
+	if err != nil && !errors.Is(err, errNotEligible) {
+		return fmt.Errorf("%w: %w", errNotEligible, err)
 	}
-	return errNotEligible
+	return err
+}
+
+// ask puts a question of the caller's in a goroutine of its own, which may end without an answer.
+func ask(what string, question func() error) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		err := errExitedCheck // unless it returns
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicError{what: what, value: v, stack: debug.Stack()}
+			}
+			answer <- err
+		}()
+		err = question()
+	}()
+	return answer
 }
 
 // askHealth asks for the health, again and again. There is one check at a time, however long it takes.
 func (f *fitness) askHealth(ctx context.Context) {
 	next := time.NewTimer(0)
 	defer next.Stop()
-	for {
+	for ctx.Err() == nil { // the timer may be due as well
 		select {
 		case <-next.C:
 		case <-ctx.Done():
 			return
 		}
 		next.Reset(f.every)
-		answer := make(chan error, 1)
 		checking, cancel := context.WithTimeoutCause(ctx, f.every, errCheckHangs)
-		go func() {
-			why := errExitedCheck // unless it returns
-			defer func() { answer <- why }()
-			why = f.check(checking)
-		}()
+		answer := ask("health check", func() error { return f.elector.settings.check(checking) })
 		select {
 		case err := <-answer:
 			f.judge(ctx, err)
@@ -106,15 +118,6 @@ func (f *fitness) askHealth(ctx context.Context) {
 		}
 		cancel()
 	}
-}
-
-func (f *fitness) check(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicError{what: "health check", value: v, stack: debug.Stack()}
-		}
-	}()
-	return f.elector.settings.check(ctx)
 }
 
 // judge takes note of a check's answer, unless the end of Run has spoilt it.

@@ -118,7 +118,8 @@ func WithStopGrace(d time.Duration) Option {
 
 // WithResignPause sets how long the elector stands back after Resign and Transfer. Default: one TTL,
 // within which every live candidate asks for the lease at least once, also one that missed the
-// wake-up. With 0 it is a candidate again at once, and may win against the others.
+// wake-up; less if Transfer names this candidate meanwhile. With 0 it is a candidate again at once, and
+// may win against the others.
 func WithResignPause(d time.Duration) Option {
 	return option(func(s *settings) { s.resignPause = &d })
 }

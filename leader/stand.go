@@ -58,8 +58,11 @@ func (e *Elector) standLater(ctx context.Context) (*redlock.Lease, error) {
 		case err != nil:
 			vacant, pause = time.Time{}, e.settings.ttl/8
 		case status.Holder != "":
-			// Some more than a millisecond, for Redis' precision and lest candidates meet.
-			vacant, pause = time.Time{}, min(pause, status.TTL+time.Millisecond+jitter(5*time.Millisecond))
+			vacant = time.Time{}
+			if status.TTL > 0 { // a lock that was set by hand may have none
+				// Some more than a millisecond, for Redis' precision and lest candidates meet.
+				pause = min(pause, status.TTL+time.Millisecond+jitter(5*time.Millisecond))
+			}
 			if r.Heir == e.identity { // it will be given back, and nobody tells
 				pause = min(pause, e.settings.step()/8)
 			}
@@ -68,6 +71,7 @@ func (e *Elector) standLater(ctx context.Context) (*redlock.Lease, error) {
 				vacant = time.Now()
 			}
 			pause = time.Until(vacant.Add(time.Duration(e.settings.priority) * e.settings.step()))
+			pause = max(pause, e.yields(&r)) // at the same time, not one after the other
 			if r.Heir == e.identity {
 				pause = 0
 			}
@@ -84,11 +88,10 @@ func (e *Elector) standLater(ctx context.Context) (*redlock.Lease, error) {
 		select {
 		case <-timer.C:
 		case <-w.C:
-			timer.Stop()
+		case <-e.locker.Done():
 		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
 		}
+		timer.Stop()
 	}
 }
 
@@ -115,20 +118,24 @@ func (e *Elector) scruple(before *record) (pause time.Duration, reason error) {
 	if err := e.fitness.unfit(); err != nil {
 		return 0, err // stand waits
 	}
-	// The record is of the last term that began, and nobody has been elected since.
+	if left := e.yields(before); left > 0 {
+		return left, errHeirGoesOver
+	}
+	return 0, nil
+}
+
+// yields is for how long this candidate still gives way to one whom the last leader has named. The
+// record is of the last term that began, and nobody has been elected since.
+func (e *Elector) yields(before *record) time.Duration {
 	if before.Heir == "" || before.Heir == e.identity {
-		return 0, nil
+		return 0
 	}
 	if e.yielding.to != before.Number {
 		e.yielding = yielding{to: before.Number, since: time.Now()}
 	}
 	// Counted from when this candidate first saw it, by its own clock, so that no other clock matters
 	// and an heir who is dead delays nobody for longer.
-	left := e.settings.heirsTime() - time.Since(e.yielding.since)
-	if left <= 0 {
-		return 0, nil
-	}
-	return left, errHeirGoesOver
+	return max(0, e.settings.heirsTime()-time.Since(e.yielding.since))
 }
 
 // standBack gives a lease back that was won.
@@ -141,9 +148,9 @@ func (e *Elector) standBack(ctx context.Context, lease *redlock.Lease, reason er
 	e.tell(Event{Kind: StoodBack, Err: reason})
 }
 
-// giveWay waits until another than the leader of this term has been elected, or for as long as one
-// gives way at most.
-func (e *Elector) giveWay(ctx context.Context, to redlock.Token, most time.Duration) {
+// standAside waits until the newest record is such that there is no need to any more, or for as long as
+// one stands aside at most.
+func (e *Elector) standAside(ctx context.Context, most time.Duration, enough func(*record) bool) {
 	if most <= 0 {
 		return
 	}
@@ -165,7 +172,7 @@ func (e *Elector) giveWay(ctx context.Context, to redlock.Token, most time.Durat
 			return
 		}
 		status, err := e.locker.Inspect(ctx, e.name)
-		if r, bad := parseRecord(status.State); err == nil && bad == nil && r.Number > to {
+		if r, bad := parseRecord(status.State); err == nil && bad == nil && enough(&r) {
 			return
 		}
 	}

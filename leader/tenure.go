@@ -92,7 +92,7 @@ func (e *Elector) serve(ctx context.Context, lease *redlock.Lease, lead func(con
 	before, _ := parseRecord(lease.State())
 	if pause, reason := e.scruple(&before); reason != nil {
 		e.standBack(ctx, lease, reason, pause)
-		e.giveWay(ctx, before.Number, pause)
+		e.standAside(ctx, pause, func(r *record) bool { return r.Number > before.Number }) // another was elected
 		return ending{outcome: stoodBack}
 	}
 	t := e.newTenure(ctx, lease, before.State)
@@ -152,7 +152,7 @@ func (e *Elector) newTenure(ctx context.Context, lease *redlock.Lease, state []b
 	spanCtx, span := e.telemetry.start(t)
 	t.span = span
 	inner, cancel := context.WithCancelCause(spanCtx)
-	t.ctx, t.cancel = &termContext{Context: inner, tenure: t}, cancel
+	t.ctx, t.cancel = &termContext{Context: inner, elector: e, tenure: t}, cancel
 	bound := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(bound)
@@ -179,7 +179,8 @@ func call(t *tenure, lead func(context.Context, Term) error) (err error) {
 // conclude ends a term whose function has returned, or never ran: only now is the lease
 // released.
 func (e *Elector) conclude(t *tenure, led bool, err error) ending {
-	_ = t.ctx.Err() // has the context end if the clock says so, before the cause is asked for
+	defer close(t.released) // also where the observer ends the goroutine
+	_ = t.ctx.Err()         // has the context end if the clock says so, before the cause is asked for
 	loss := t.lease.Err()
 	// A resignation comes either before this, and then the elector stands back, or finds that
 	// there is nothing to resign from.
@@ -210,7 +211,6 @@ func (e *Elector) conclude(t *tenure, led bool, err error) ending {
 		}
 		e.tell(Event{Kind: Ended, Term: t.term, Outcome: string(end.outcome), Err: why, Lasted: end.lasted})
 	}
-	close(t.released)
 	return end
 }
 
@@ -246,12 +246,14 @@ func outcomeOf(err, cause, loss error) outcome {
 	return failed
 }
 
-type tenureKey struct{}
+// tenureKey is what an elector's term is found by in a context: one may lead within another's term.
+type tenureKey struct{ elector *Elector }
 
 // termContext is the context of a term.
 type termContext struct {
 	context.Context
-	tenure *tenure
+	elector *Elector
+	tenure  *tenure
 }
 
 // Err looks at the clock, as that of the lease's context does.
@@ -267,7 +269,7 @@ func (c *termContext) Err() error {
 }
 
 func (c *termContext) Value(key any) any {
-	if key == (tenureKey{}) {
+	if key == (tenureKey{c.elector}) {
 		return c.tenure
 	}
 	return c.Context.Value(key)

@@ -11,9 +11,9 @@ import (
 
 // Transfer ends the term, as Resign does, with ErrTransferred as the cause, and has the candidate
 // with this identity follow: the others who win give the lease back and stand back, without a term.
-// They do so for a quarter of the TTL at most, so an heir who is dead, unhealthy, not eligible or
-// unknown delays nobody for long; then whoever wins leads. Several candidates with this identity are
-// all heirs. An heir is not kept waiting by its priority.
+// They do so for a quarter of the TTL at most, so an heir who is dead, unhealthy, not eligible, unknown or
+// standing back after a failure delays nobody for long; then whoever wins leads. Several candidates with
+// this identity are all heirs. An heir is not kept waiting by its priority, or by a resignation of its own.
 //
 // Transfer waits until the function has returned, the lease is released and the next term has begun,
 // and returns nil if that is the heir's. ctx bounds the waiting only. Called by the leading function
@@ -33,11 +33,11 @@ func (e *Elector) transfer(ctx context.Context, identity string) error {
 	if err := e.validHeir(identity); err != nil {
 		return err
 	}
-	t := e.leading()
+	t, within := e.meant(ctx)
 	if t == nil || !e.end(t, identity, ErrTransferred) {
 		return ErrNotLeader
 	}
-	if ctx.Value(tenureKey{}) == t {
+	if within {
 		return nil
 	}
 	if err := t.gone(ctx); err != nil {

@@ -143,8 +143,8 @@ func (l *Lease) extend(ctx context.Context, done func(error)) {
 // extended takes note of a decided extension. It counts only if it was decided while the lease
 // was still valid ("and within the validity time").
 func (l *Lease) extended(start time.Duration, r *result, automatic bool) error {
-	now := l.locker.settings.clock.Elapsed()
 	l.mu.Lock()
+	now := l.locker.settings.clock.Elapsed() // guarded: who has seen the validity end is not to see it go on
 	if automatic {
 		l.extending = false
 	}

@@ -185,3 +185,99 @@ func TestAWatchThatIsOpenedAgainAtOnceHasBegunToListen(t *testing.T) {
 		require.True(t, woken(watch))
 	})
 }
+
+func TestThousandsOfWatchesAreApartAndLeaveNothing(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		const many = 2000
+		watches := make([]*redlock.Watch, many)
+		for i := range watches {
+			var err error
+			watches[i], err = b.Watch("job " + strconv.Itoa(i/2)) // two of each
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second)
+		for i, watch := range watches {
+			require.True(t, woken(watch), "watch %d has begun to listen", i)
+		}
+		lease := w.acquire(a, "job 7")
+		require.NoError(t, lease.Publish(t.Context(), []byte("x")))
+		for i, watch := range watches {
+			require.Equal(t, i/2 == 7, woken(watch), "watch %d", i)
+		}
+		for _, watch := range watches {
+			go watch.Close()
+		}
+		time.Sleep(2 * time.Second)
+		for i := range 3 {
+			n, err := w.fleet.Clients()[i].PubSubChannels(t.Context(), "*job*").Result()
+			require.NoError(t, err)
+			require.Empty(t, n)
+		}
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+func TestAWatchThatIsOpenedWhileNoNodeCanBeReachedListensFromWhenTheyCan(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		w.fleet.Host("b").Partition()
+		watch, err := b.Watch("job")
+		require.NoError(t, err)
+		defer watch.Close()
+		lease := w.acquire(a, "job", redlock.WithAutoExtend(true))
+		require.NoError(t, lease.Publish(t.Context(), []byte("x")))
+		time.Sleep(time.Minute)
+		require.False(t, woken(watch))
+		w.fleet.Host("b").Heal()
+		time.Sleep(10 * time.Second)
+		require.True(t, woken(watch), "it has begun to listen, and may have missed something")
+		require.NoError(t, lease.Publish(t.Context(), []byte("y")))
+		require.True(t, woken(watch))
+	})
+}
+
+func TestAWatchGoesOnWhenNodesComeBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		watch := w.watch(w.locker("b"))
+		lease := w.acquire(w.locker("a"), "job", redlock.WithAutoExtend(true))
+		for round := range 6 {
+			w.fleet.Stop(round % 3)
+			time.Sleep(10 * time.Second)
+			w.fleet.Restart(round % 3)
+			time.Sleep(20 * time.Second)
+			woken(watch) // it may have been, for good measure
+			require.NoError(t, lease.Publish(t.Context(), []byte(strconv.Itoa(round))))
+			require.True(t, woken(watch), "round %d", round)
+		}
+	})
+}
+
+func TestTheNewsOfNamesThatLookAlikeAreApart(t *testing.T) {
+	for _, prefix := range []string{redlock.DefaultKeyPrefix, "", "{app}:"} {
+		bubble(t, 3, func(t *testing.T, w *world) {
+			a, b := w.locker("a", redlock.WithKeyPrefix(prefix)), w.locker("b", redlock.WithKeyPrefix(prefix))
+			names := []string{"a", "{a}", "a{", "{a}b", "a{b}", "a{b}c", "a:fence:x", "inbox/a", "*", "a?", "[a]", "\x00"}
+			watches := map[string]*redlock.Watch{}
+			for _, name := range names {
+				watch, err := b.Watch(name)
+				require.NoError(t, err, "%q", name)
+				defer watch.Close()
+				watches[name] = watch
+			}
+			time.Sleep(2 * time.Second)
+			for name, watch := range watches {
+				require.True(t, woken(watch), "%q", name)
+			}
+			for _, name := range names {
+				lease := w.acquire(a, name)
+				require.NoError(t, lease.Publish(t.Context(), []byte("x")))
+				for other, watch := range watches {
+					require.Equal(t, other == name, woken(watch), "%q hears of %q", other, name)
+				}
+				require.NoError(t, lease.Release(t.Context()))
+				require.True(t, woken(watches[name]))
+			}
+		})
+	}
+}

@@ -111,6 +111,8 @@ var aclSteps = []struct {
 	}},
 	{"listen for a release", func(x *trial) error { return x.wait(false) }},
 	{"stop listening", func(x *trial) error { return x.wait(true) }},
+	{"watch for news", func(x *trial) error { return x.watch("job") }},
+	{"watch for news of a name with a hash tag", func(x *trial) error { return x.watch("a{b}c") }},
 	{"restart rule", func(x *trial) error {
 		reports, err := x.locker.Check(x.t.Context())
 		if err != nil {
@@ -167,6 +169,43 @@ func (x *trial) wait(end bool) error {
 		}
 		return err
 	})
+}
+
+// watch has a second process watch a name, of which the first publishes news.
+func (x *trial) watch(name string) error {
+	watch, err := x.second.Watch(name)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	lease, err := x.locker.TryAcquire(x.t.Context(), name)
+	if err != nil {
+		return err
+	}
+	err = woken(watch, "begins to listen")
+	if err == nil {
+		err = lease.Publish(x.t.Context(), []byte("news"))
+	}
+	if err == nil {
+		err = woken(watch, "a publication")
+	}
+	released := lease.Release(x.t.Context())
+	if err == nil && released == nil {
+		err = woken(watch, "the release after it")
+	}
+	return errors.Join(err, released, x.eye.Del(x.t.Context(), lockKey(name)).Err())
+}
+
+// woken waits for a wake-up.
+func woken(watch *redlock.Watch, event string) error {
+	deadline := time.NewTimer(2 * time.Second)
+	defer deadline.Stop()
+	select {
+	case <-watch.C:
+		return nil
+	case <-deadline.C:
+		return fmt.Errorf("nobody is woken: %s", event)
+	}
 }
 
 func (x *trial) subscribers(wanted int64) error {
@@ -348,4 +387,63 @@ func TestAFleetWithTLSAndTheDocumentedUserWorks(t *testing.T) {
 	_, err = strangers.TryAcquire(t.Context(), "job")
 	require.ErrorIs(t, err, redlock.ErrNoQuorum)
 	require.ErrorContains(t, err, "NOAUTH")
+}
+
+func TestWhoWatchesOnRealServersIsWokenUnderTheDocumentedRule(t *testing.T) {
+	t.Parallel()
+	rule := documentedRule(t)
+	fleet := redisserver.StartFleet(t, 3, redisserver.WithACL("user default off", strings.Join(rule, " "), examiner))
+	first := newLocker(t, fleet.Clients(logIn(rule)), atEase()...)
+	second := newLocker(t, fleet.Clients(logIn(rule)), atEase()...)
+	lease := acquire(t, first, "job", redlock.WithAutoExtend(true))
+	watches := make([]*redlock.Watch, 3)
+	for i := range watches {
+		watch, err := []*redlock.Locker{first, second}[i%2].Watch("job")
+		require.NoError(t, err)
+		defer watch.Close()
+		watches[i] = watch
+	}
+	wakes := func(event string) {
+		t.Helper()
+		for i, watch := range watches {
+			require.NoError(t, woken(watch, event), "watch %d", i)
+		}
+	}
+	news := lockKey("job") + "}:fence"
+	allListen := func() bool {
+		for _, server := range fleet {
+			n, err := examine(server).PubSubNumSub(t.Context(), news).Result()
+			if err != nil || n[news] != 2 {
+				return false
+			}
+		}
+		return true
+	}
+	publish := func(state string) {
+		t.Helper()
+		require.NoError(t, lease.Publish(t.Context(), []byte(state)))
+		wakes(state)
+		status, err := second.Inspect(t.Context(), "job")
+		require.NoError(t, err)
+		require.Equal(t, state, string(status.State), "who was woken finds it")
+	}
+	wakes("they have begun to listen")
+	require.Eventually(t, allListen, soon, poll)
+	for i := range 10 {
+		publish(fmt.Sprint("news ", i))
+	}
+	for _, server := range fleet {
+		require.NoError(t, examine(server).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
+	}
+	require.Eventually(t, allListen, soon, poll, "they connect again")
+	publish("after the subscriptions broke")
+	require.NoError(t, lease.Release(t.Context()))
+	wakes("the release")
+	for _, watch := range watches {
+		watch.Close()
+	}
+	require.Eventually(t, func() bool {
+		n, err := examine(fleet[0]).PubSubNumSub(t.Context(), news).Result()
+		return err == nil && n[news] == 0
+	}, soon, poll, "nobody listens any more")
 }
