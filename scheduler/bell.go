@@ -18,7 +18,7 @@ const (
 	bellName = "control"
 	// bellLook is how often the bell is looked at when nothing wakes the replica: what people ask
 	// for is heard within a second.
-	bellLook = 500 * time.Millisecond
+	bellLook = 750 * time.Millisecond
 	// bellRecent is how many changes it tells: who has missed more looks at all jobs.
 	bellRecent = 32
 )
@@ -51,6 +51,7 @@ func (s *Scheduler) listen(se *session) {
 	}
 	defer watch.Close()
 	for ctx.Err() == nil {
+		asked := s.now().UnixMilli()
 		status, err := s.locker.Inspect(ctx, bellName)
 		if errors.Is(err, redlock.ErrClosed) {
 			se.stop(err)
@@ -63,6 +64,9 @@ func (s *Scheduler) listen(se *session) {
 			if s.hear(ctx, names, all) {
 				heard, number = status.State, b.Number
 			}
+		}
+		if err == nil && bytes.Equal(status.State, heard) {
+			se.heard.Store(asked)
 		}
 		timer := time.NewTimer(bellLook)
 		select {

@@ -39,10 +39,8 @@ func (l *loop) attempt(ctx context.Context, now time.Time) time.Duration {
 	l.mismatch(&reg)
 	l.view = view{reg: reg, known: true, holder: lease.Owner()}
 	l.report(j.now())
-	if !j.held() {
-		if !l.findDead(ctx) {
-			return l.pause()
-		}
+	if !l.findDead(ctx) {
+		return l.pause()
 	}
 	now = j.now()
 	var done bool
@@ -57,7 +55,7 @@ func (l *loop) attempt(ctx context.Context, now time.Time) time.Duration {
 func (l *loop) claim(ctx context.Context, lease *redlock.Lease, now time.Time) (keeps, done bool) {
 	j := l.job
 	next := l.view.reg.clone()
-	d := j.decide(&next, l.circumstances(now, lease.Token(), func(o *open) bool { return !j.held() && !l.view.dead[o.Token] }))
+	d := j.decide(&next, l.circumstances(now, lease.Token(), func(o *open) bool { return o.Own && !l.view.dead[o.Token] }))
 	if !d.write || ctx.Err() != nil {
 		l.adopt = l.adopt && d.write
 		return false, !d.write

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/redlock"
 )
 
 const (
@@ -14,6 +16,8 @@ const (
 	maxRequests = 32
 	// settling is for how long requests that were dealt with are kept.
 	settling = time.Minute
+	// maxKept is how many of a kind are kept at most, among them all that wait.
+	maxKept = maxRequests + maxRequests/2
 )
 
 // A control is what people ask of a job: the state of a lease of its own, which is held for the
@@ -44,7 +48,7 @@ type request struct {
 	At     int64  `json:"at"`
 	From   int64  `json:"from,omitempty"`
 	To     int64  `json:"to,omitempty"`
-	By     string `json:"by"`
+	By     string `json:"by,omitempty"`
 }
 
 // pausedAt reports whether a tick is not to be run because of a pause. A pause that goes on holds
@@ -68,13 +72,28 @@ func readControl(state []byte) (control, error) {
 	return c, nil
 }
 
+// encode gives the state to save. Who asked gives way to what is asked.
 func (c *control) encode() []byte {
 	c.Version = controlVersion
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic("scheduler: a control of numbers and strings can always be encoded: " + err.Error())
+	encode := func(c control) []byte {
+		b, err := json.Marshal(c)
+		if err != nil {
+			panic("scheduler: a control of numbers and strings can always be encoded: " + err.Error())
+		}
+		return b
 	}
-	return b
+	b := encode(*c)
+	if len(b) <= redlock.MaxStateSize {
+		return b
+	}
+	brief := *c
+	brief.Triggers, brief.Backfills = slices.Clone(c.Triggers), slices.Clone(c.Backfills)
+	for _, requests := range [][]request{brief.Triggers, brief.Backfills} {
+		for i := range requests {
+			requests[i].By = ""
+		}
+	}
+	return encode(brief)
 }
 
 // pause begins a pause, unless one goes on, and reports whether anything changed.
@@ -106,7 +125,7 @@ func (c *control) prune(reg *register, now time.Time) {
 		requests = slices.DeleteFunc(slices.Clone(requests), func(r request) bool {
 			return r.Number <= upTo && now.Sub(time.UnixMilli(r.At)).Abs() > settling
 		})
-		return requests[max(0, len(requests)-2*maxRequests):]
+		return requests[max(0, len(requests)-maxKept):]
 	}
 	c.Triggers, c.Backfills = old(c.Triggers, reg.Triggers), old(c.Backfills, reg.Backfills)
 	// Where the control was lost and the register was not, numbers go on from there.

@@ -30,7 +30,8 @@ type circumstances struct {
 	alive   func(*open) bool
 	// hindrance is what kept this replica from settling a tick before, or "".
 	hindrance func(tick time.Time) Reason
-	adopt     bool // the register is to be told of this replica's spec though nothing is due
+	adopt     bool          // the register is to be told of this replica's spec though nothing is due
+	memory    time.Duration // after which the nodes forget what nobody uses
 }
 
 // A decision says what is to be done.
@@ -39,7 +40,6 @@ type decision struct {
 	settled []entry // what was settled without a run; in the ledger, and to be reported
 	write   bool    // the register has changed
 	busy    bool    // a run goes on, and nothing can be begun before it ends
-	foreign bool    // the register was written by a replica with another spec
 	next    time.Time
 }
 
@@ -51,7 +51,9 @@ func (j *job) decide(reg *register, c *circumstances) (d decision) {
 		// The first to know the spec may have been one whose clock is ahead.
 		since = earlier(since, time.UnixMilli(reg.Since))
 	} else {
-		d.foreign = reg.Spec != ""
+		if reg.Spec == "" {
+			reg.forgotten(c)
+		}
 		d.write = c.adopt
 		reg.Spec, reg.Since = j.fingerprint, since.UnixMilli()
 	}
@@ -72,6 +74,20 @@ func (j *job) decide(reg *register, c *circumstances) (d decision) {
 	return d
 }
 
+// forgotten has a register that is new, or that the nodes have forgotten, count the requests that an
+// earlier one may have counted: the control can outlive it.
+func (r *register) forgotten(c *circumstances) {
+	last := func(requests []request) (number int64) {
+		for _, q := range requests {
+			if c.now.Sub(time.UnixMilli(q.At)) >= c.memory {
+				number = max(number, q.Number)
+			}
+		}
+		return number
+	}
+	r.Triggers, r.Backfills = last(c.control.Triggers), last(c.control.Backfills)
+}
+
 // resume sees to runs that were begun and that nobody is at any more.
 func (j *job) resume(reg *register, c *circumstances, d *decision) bool {
 	for _, o := range slices.Clone(reg.Open) {
@@ -90,7 +106,7 @@ func (j *job) resume(reg *register, c *circumstances, d *decision) bool {
 			continue
 		case !ghost:
 			o.Attempt++
-		case c.now.After(time.UnixMilli(o.Tick).Add(j.settings.window() + j.settings.jitter)):
+		case o.Request == 0 && o.Attempt == 1 && c.now.After(time.UnixMilli(o.Tick).Add(j.settings.window()+j.settings.jitter)):
 			reg.end(&o)
 			d.settle(reg, entry{Kind: o.Kind, Tick: o.Tick, Outcome: Missed, Reason: NoQuorum})
 			continue
@@ -103,7 +119,7 @@ func (j *job) resume(reg *register, c *circumstances, d *decision) bool {
 
 // begin decides on a run.
 func (j *job) begin(reg *register, c *circumstances, d *decision, run open) {
-	run.By, run.Token, run.Begun = c.replica, c.token, c.now.UnixMilli()
+	run.By, run.Token, run.Begun, run.Own = c.replica, c.token, c.now.UnixMilli(), !j.held()
 	if run.Attempt == 0 {
 		run.Attempt = 1
 	}
@@ -151,8 +167,22 @@ func (j *job) due(reg *register, c *circumstances, d *decision, since time.Time)
 			ticks = append(ticks, t)
 		}
 	}
+	q := j.local(reg.Queued)
+	waits := reg.Queued != 0 && !reg.Settled.has(q)
+	if waits && c.control.pausedAt(q) {
+		waits = false
+		if !slices.ContainsFunc(paused, q.Equal) { // one that was overlapped has passed it over, or it is old
+			paused = slices.Insert(paused, 0, q)
+		}
+	}
 	j.pass(reg, d, paused, Paused, time.Time{})
-	if q := j.local(reg.Queued); reg.Queued != 0 && js.misfire.kind != misfireAll && !reg.Settled.has(q) && !c.control.pausedAt(q) {
+	if waits && (js.misfire.kind != misfireAll || !slices.ContainsFunc(ticks, q.Equal)) {
+		passed := q
+		if len(paused) > 0 && js.misfire.kind != misfireAll {
+			passed = later(passed, paused[len(paused)-1].Add(-js.jitter))
+		}
+		before := slices.DeleteFunc(slices.Clone(ticks), func(t time.Time) bool { return t.After(passed) || t.Equal(q) })
+		j.late(reg, c, d, before, q)
 		j.take(reg, c, d, q)
 		return true
 	}
@@ -169,14 +199,47 @@ func (j *job) due(reg *register, c *circumstances, d *decision, since time.Time)
 	return true
 }
 
+// overlap deals with a tick that comes due during a run, and gives what is settled by that: nothing
+// when the tick is to wait.
+func (j *job) overlap(reg *register, run *open, tick, from time.Time) []entry {
+	ms := tick.UnixMilli()
+	switch {
+	case reg.Settled.has(tick):
+		return nil
+	case run.Kind != Scheduled: // what people ask for costs no tick
+		return nil
+	case ms <= run.Begun: // it was due before the run, and is a matter of the policy for misfires
+		return nil
+	case j.settings.overlap == OverlapQueue && (reg.Queued == 0 || reg.Queued == ms):
+		reg.Queued = ms
+		return nil
+	}
+	ticks := []time.Time{tick}
+	if j.settings.misfire.kind != misfireAll {
+		// It passes over those that were due before the run, which nobody would tell of then.
+		since := later(earlier(from, time.UnixMilli(reg.Since)), later(j.passed(reg, tick), reg.aged(tick)))
+		before := reg.Settled.unsettled(j.schedule, since, tick.Add(-max(j.settings.jitter, time.Millisecond)), maxDue)
+		before = slices.DeleteFunc(before, func(t time.Time) bool { return t.UnixMilli() == reg.Queued })
+		ticks = append(before, tick)
+	}
+	var d decision
+	j.pass(reg, &d, ticks, Overlap, time.Time{})
+	return d.settled
+}
+
 // passed is up to when ticks that were not settled are none to be run any more. With MisfireAll
-// that is up to where it was said so, and else up to the last that was settled. What was said
-// of a time that has not come, by a replica whose clock is ahead, does not count yet.
+// that is up to where it was said so, and else up to the last that was settled.
 func (j *job) passed(reg *register, now time.Time) time.Time {
 	if j.settings.misfire.kind != misfireAll {
 		return reg.Settled.before(now).Add(-j.settings.jitter)
 	}
-	if aged := time.UnixMilli(reg.Aged); !aged.After(now) {
+	return reg.aged(now)
+}
+
+// aged is up to when ticks were reported that nobody settled. What was said of a time that has
+// not come, by a replica whose clock is ahead, does not count yet.
+func (r *register) aged(now time.Time) time.Time {
+	if aged := time.UnixMilli(r.Aged); !aged.After(now) {
 		return aged
 	}
 	return time.Time{}
@@ -191,11 +254,12 @@ func (j *job) take(reg *register, c *circumstances, d *decision, tick time.Time)
 
 // aged reports ticks that are too old for any policy, once.
 func (j *job) aged(reg *register, c *circumstances, d *decision, since, window time.Time) {
-	since = later(since, time.UnixMilli(reg.Aged))
+	since = later(since, reg.aged(c.now))
 	if !since.Before(window) {
 		return
 	}
 	old := reg.Settled.unsettled(j.schedule, since, window, maxDue)
+	old = slices.DeleteFunc(old, func(t time.Time) bool { return t.UnixMilli() == reg.Queued })
 	if len(old) == 0 {
 		return
 	}
@@ -209,6 +273,10 @@ func (j *job) aged(reg *register, c *circumstances, d *decision, since, window t
 
 // late reports ticks that the policy leaves out before the one that is run, by what hindered them.
 func (j *job) late(reg *register, c *circumstances, d *decision, ticks []time.Time, last time.Time) {
+	if len(ticks) > 0 && j.settings.misfire.kind == misfireAll {
+		upTo := min(ticks[len(ticks)-1].UnixMilli(), last.Add(-j.settings.jitter).UnixMilli())
+		reg.Aged = max(reg.aged(c.now).UnixMilli(), upTo)
+	}
 	for len(ticks) > 0 {
 		why := c.hindrance(ticks[0])
 		n := 1
@@ -223,15 +291,14 @@ func (j *job) late(reg *register, c *circumstances, d *decision, ticks []time.Ti
 	}
 }
 
-// pass takes note of ticks that are not run, and that the one at next passes over: or the newest of
-// them, where next is zero. With jitter the last of them might come due after it, and so are
-// settled.
+// pass takes note of ticks that are not run, and that the one at next passes over: or, where next is
+// zero, the newest of them, but with MisfireAll none, since others beside them are to be run yet. With
+// jitter the last of them might come due after it. Those that are not passed over are settled.
 func (j *job) pass(reg *register, d *decision, ticks []time.Time, why Reason, next time.Time) {
 	if len(ticks) == 0 {
 		return
 	}
-	last := ticks[len(ticks)-1]
-	if next.IsZero() {
+	if last := ticks[len(ticks)-1]; next.IsZero() && j.settings.misfire.kind != misfireAll {
 		reg.Settled.add(last, j.schedule)
 		next = last
 	}
@@ -239,9 +306,6 @@ func (j *job) pass(reg *register, d *decision, ticks []time.Time, why Reason, ne
 		if t.After(next.Add(-j.settings.jitter)) {
 			reg.Settled.add(t, j.schedule)
 		}
-	}
-	if upTo := min(last.UnixMilli(), next.Add(-j.settings.jitter).UnixMilli()); j.settings.misfire.kind == misfireAll {
-		reg.Aged = max(reg.Aged, upTo)
 	}
 	e := entry{Kind: Scheduled, Tick: ticks[0].UnixMilli(), Ticks: len(ticks), Outcome: Missed, Reason: why}
 	// A stretch of the same, such as a long pause, is one line of the ledger.
@@ -259,23 +323,28 @@ func (j *job) pass(reg *register, d *decision, ticks []time.Time, why Reason, ne
 // leftOut notes the ticks that the policies for daylight saving have left out since the last tick
 // that was settled.
 func (j *job) leftOut(reg *register, c *circumstances, d *decision, since time.Time) {
-	if last := reg.Settled.before(c.now); last.After(since) {
-		since = last
+	since = later(since, reg.Settled.before(c.now))
+	if told := time.UnixMilli(reg.Dropped); !told.After(c.now) {
+		since = later(since, told)
 	}
 	if oldest := c.now.Add(-maxLookBack); since.Before(oldest) {
 		since = oldest
 	}
 	next := j.schedule.Next(since)
 	if next.IsZero() || next.After(c.now) {
-		return // noted together with the next tick, and so once
+		return // noted together with the next tick
 	}
 	for _, t := range crontab.Dropped(j.schedule, since, c.now, maxDropped) {
+		reg.Dropped = c.now.UnixMilli()
 		d.settle(reg, entry{Kind: Scheduled, Tick: t.UnixMilli(), Outcome: Missed, Reason: DST})
 	}
 }
 
 // backfill sees to the next tick of a backfill.
 func (j *job) backfill(reg *register, c *circumstances, d *decision) bool {
+	if slices.ContainsFunc(reg.Open, func(o open) bool { return o.Kind == Backfilled }) {
+		return false // one after the other, also where runs may overlap
+	}
 	for _, r := range c.control.Backfills {
 		if r.Number <= reg.Backfills {
 			continue

@@ -72,7 +72,8 @@
 // A tick that comes due while the run of another tick of the job goes on, on whichever replica,
 // is missed, with reason [Overlap]; or is queued, or run at the same time, by [WithOverlap]. The
 // replica of that run settles it; if that replica dies, the others do, as of any other tick. What
-// is run because of Trigger or Backfill makes a tick wait, and costs none.
+// is run because of Trigger or Backfill makes a tick wait, and then the policy for misfires
+// holds.
 //
 // With [OverlapAllow] each run has a lease of its own, "run/", the job and the tick, and the job's is held only
 // while the register is written.
@@ -89,7 +90,7 @@
 //
 // Pause, Resume, Trigger and Backfill may be called by any process, and need no server: what they
 // ask for is the state of a lease "control/" and the job's name, and a bell, "control", says which
-// have changed. Replicas are woken by its publication, and look at it twice a second.
+// have changed. Replicas are woken by its publication, and look at it every 750 ms in case that was lost.
 //
 // # Time
 //

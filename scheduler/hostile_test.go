@@ -2,10 +2,12 @@ package scheduler_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/redlock"
@@ -48,4 +50,35 @@ func TestALockOfAJobsNameExcludesItsRuns(t *testing.T) {
 		w.at(150 * time.Second)
 		require.Len(t, w.ran(), 2, "nothing was broken by it, and the first tick was run late")
 	})
+}
+
+// However the nodes' records are damaged: nothing runs wild, and Run returns.
+func TestDamagedRecordsNeitherStopOtherJobsNorRunWild(t *testing.T) {
+	for _, state := range []string{
+		`{"v":2,"settled":{"spans":[[5,1],[9223372036854775807,-9223372036854775808]]},"since":-9223372036854775808}`,
+		`{"v":2,"settled":{"floor":-9223372036854775808,"spans":[[0,0],[0,0],[0,0]]},"open":[{"tick":-1,"attempt":-5}],"queued":-7,"aged":-9223372036854775808}`,
+		`{"v":2,"spec":"x","open":[{"kind":"?","tick":9223372036854775807,"attempt":9223372036854775807}],"queued":9223372036854775807}`,
+		`{"v":2,"triggers":9223372036854775807,"backfills":-3,"filled":9223372036854775807}`,
+		`[]`, `null`, ``, `{"v":"2"}`,
+	} {
+		bubble(t, func(t *testing.T, w *world) {
+			a := w.replica("a")
+			a.add("*/10 * * * * *", nil)
+			require.NoError(t, a.sched.Add("other", "*/10 * * * * *", nothing))
+			for _, name := range []string{"job/tick", "control"} {
+				lease, err := a.locker.Acquire(t.Context(), name)
+				require.NoError(t, err)
+				require.NoError(t, lease.Save(t.Context(), []byte(state)))
+				require.NoError(t, lease.Release(t.Context()))
+			}
+			before := w.fleet.Commands(0)
+			run(a)
+			w.at(60 * time.Second)
+			assert.Less(t, w.fleet.Commands(0)-before, 2500, "%s", state)
+			assert.GreaterOrEqual(t, a.count(scheduler.Ran), 5, "%s", state)
+			_ = a.sched.Pause(t.Context(), "tick")
+			_, _ = a.sched.Status(t.Context(), "tick")
+			require.True(t, state == "" || json.Valid([]byte(state)))
+		})
+	}
 }

@@ -32,7 +32,7 @@ type job struct {
 	runs     map[*execution]struct{} // in this process
 	left     *register               // as the last run left it, until the loop takes note
 	control  control                 // as it was last seen
-	informed bool                    // control was seen
+	informed int64                   // when control was seen, 0 if never
 }
 
 func makeJob(s *Scheduler, name string, fn func(context.Context, Run) error, js jobSettings) *job {
@@ -70,6 +70,17 @@ func (j *job) current() *execution {
 		return x
 	}
 	return nil
+}
+
+// adrift reports whether the function of a run goes on, which no other run in this process overlaps.
+func (j *job) adrift() bool {
+	own := j.current()
+	if own == nil {
+		return false
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return !own.over
 }
 
 // room reports whether this replica may have another run.
@@ -137,17 +148,21 @@ func (j *job) asked() *control {
 
 // told takes note of what people ask of the job.
 func (j *job) told(c control) {
+	now := j.now().UnixMilli()
 	j.mu.Lock()
-	j.control, j.informed = c, true
+	j.control, j.informed = c, now
 	j.mu.Unlock()
 	j.rouse()
 }
 
 // uninformed reports whether the job's control was never seen.
-func (j *job) uninformed() bool {
+func (j *job) uninformed() bool { return j.informedAt() == 0 }
+
+// informedAt is when the job's control was seen, in Unix milliseconds.
+func (j *job) informedAt() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return !j.informed
+	return j.informed
 }
 
 // rouse has the loop look.

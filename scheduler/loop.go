@@ -104,8 +104,8 @@ func (l *loop) step(ctx context.Context) time.Duration {
 	now := j.now()
 	if now.Before(l.seen.Add(-setBack)) {
 		j.scheduler.settings.logger.Warn("scheduler: the wall clock was set back", "job", j.name, "to", now, "last_tick", l.seen)
-		l.from = earlier(l.from, l.seen)
 		l.seen = now.Add(-look)
+		l.from = earlier(l.from, l.seen) // else a job that was begun by a clock that is ahead would wait until then
 	}
 	if left := j.takeLeft(); left != nil {
 		l.view = view{reg: *left, known: true}
@@ -130,7 +130,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 	}
 	for fresh := false; ; fresh = true {
 		if !l.view.known || j.uninformed() {
-			if !l.inspect(ctx) || !l.inform(ctx) {
+			if !l.inspect(ctx) || j.uninformed() && !l.inform(ctx) {
 				return l.pause()
 			}
 			pending = l.report(now)
@@ -151,6 +151,9 @@ func (l *loop) step(ctx context.Context) time.Duration {
 		case !d.write:
 			l.adopt = false // the register knows
 			l.calm()
+			if pending { // it waits for no run any more, and is late when it is late
+				maps.DeleteFunc(l.hindered, func(_ int64, why Reason) bool { return why == Overlap })
+			}
 			return l.until(d.next)
 		case d.run != nil && !j.room():
 			l.hinder(now, Busy, nil)
@@ -161,7 +164,15 @@ func (l *loop) step(ctx context.Context) time.Duration {
 			l.hinder(now, Held, fmt.Errorf("%w: held by %s", redlock.ErrTaken, l.view.holder))
 			return l.pause()
 		}
-		if !again {
+		switch {
+		case again:
+		case d.run != nil && l.deaf(now):
+			if !l.inform(ctx) {
+				return l.pause()
+			}
+			now = j.now()
+			continue
+		default:
 			return l.attempt(ctx, now)
 		}
 		if !l.inspect(ctx) {
@@ -212,14 +223,14 @@ func (l *loop) overdue(written time.Duration) bool {
 func (l *loop) consider(now time.Time) decision {
 	reg := l.view.reg.clone()
 	return l.job.decide(&reg, l.circumstances(now, 0, func(o *open) bool {
-		return !slices.Contains(l.ghosts, o.Token) && (l.view.holder != "" || !l.job.held()) && !l.view.dead[o.Token]
+		return !slices.Contains(l.ghosts, o.Token) && (l.view.holder != "" || o.Own) && !l.view.dead[o.Token]
 	}))
 }
 
 func (l *loop) circumstances(now time.Time, token redlock.Token, alive func(*open) bool) *circumstances {
 	return &circumstances{
 		now: now, from: l.from, replica: l.job.scheduler.settings.identity, token: token, control: l.job.asked(),
-		ghosts: l.ghosts, alive: alive, adopt: l.adopt,
+		ghosts: l.ghosts, alive: alive, adopt: l.adopt, memory: l.job.scheduler.locker.FenceTTL(),
 		hindrance: func(t time.Time) Reason { return l.hindered[t.UnixMilli()] },
 	}
 }
@@ -245,16 +256,21 @@ func (l *loop) inspect(ctx context.Context) bool {
 	}
 	l.view = view{reg: reg, known: true, holder: status.Holder, until: elapsed + status.TTL + firstLook, at: j.now()}
 	l.mismatch(&reg)
-	return j.held() || l.findDead(ctx)
+	return l.findDead(ctx)
 }
 
-// findDead looks which of the open runs have lost the leases of their own.
+// findDead looks which of the open runs that have leases of their own have lost them.
 func (l *loop) findDead(ctx context.Context) bool {
 	clock := l.job.scheduler.settings.clock
-	l.view.until = clock.Elapsed() + l.job.settings.ttl
+	if !slices.ContainsFunc(l.view.reg.Open, func(o open) bool { return !o.Own }) {
+		l.view.until = clock.Elapsed() + l.job.settings.ttl
+	}
 	l.view.dead = map[redlock.Token]bool{}
 	for i := range l.view.reg.Open {
 		o := &l.view.reg.Open[i]
+		if !o.Own {
+			continue
+		}
 		status, err := l.job.scheduler.locker.Inspect(ctx, l.job.runKey(o))
 		if err != nil {
 			l.obstacle(err)
@@ -268,11 +284,15 @@ func (l *loop) findDead(ctx context.Context) bool {
 	return true
 }
 
-// inform looks at what people ask of the job, if that was never done.
+// deaf reports whether what people ask of the job may have changed without this replica hearing of
+// it: it was cut off, or its machine slept.
+func (l *loop) deaf(now time.Time) bool {
+	lately := func(ms int64) bool { return now.Sub(time.UnixMilli(ms)).Abs() <= 2*bellLook }
+	return l.session.listens && !lately(l.session.heard.Load()) && !lately(l.job.informedAt())
+}
+
+// inform looks at what people ask of the job.
 func (l *loop) inform(ctx context.Context) bool {
-	if !l.job.uninformed() {
-		return true
-	}
 	c, err := l.job.scheduler.readControl(ctx, l.job.name)
 	if err != nil {
 		l.hinderBy(err)
@@ -333,6 +353,8 @@ func (l *loop) report(now time.Time) (pending bool) {
 			return true // it may have been in hand all the time
 		case now.Before(t.Add(j.delay(t) + j.settings.startDeadline)):
 			return true
+		case l.hindered[ms] == Overlap && l.tries == 0 && !j.adrift():
+			return true // it waited for a run that has ended, and may be run now
 		default:
 			l.unclaimed(t)
 		}
@@ -358,10 +380,10 @@ func (l *loop) settled(ms int64, now time.Time) bool {
 		return false
 	}
 	if !reg.Settled.has(time.UnixMilli(ms)) {
-		return l.job.passed(reg, now).UnixMilli() >= ms && reg.Queued != ms
+		return later(l.job.passed(reg, now), reg.aged(now)).UnixMilli() >= ms && reg.Queued != ms
 	}
 	o := reg.find(&open{Kind: Scheduled, Tick: ms})
-	return o == nil || !slices.Contains(l.ghosts, o.Token) && (!l.job.held() || l.view.holder != "" || l.job.current() != nil)
+	return o == nil || !slices.Contains(l.ghosts, o.Token) && (o.Own || l.view.holder != "" || l.job.current() != nil)
 }
 
 // overlapped sees to ticks that come due while this replica runs the job.
@@ -370,9 +392,11 @@ func (l *loop) overlapped(own *execution, now time.Time) {
 		if now.Before(t.Add(l.job.delay(t))) || l.mine[t.UnixMilli()] {
 			continue
 		}
-		if own.overlap(t) {
-			l.mine[t.UnixMilli()] = true
-			l.job.scheduler.report(l.job.event(&entry{Kind: Scheduled, Tick: t.UnixMilli(), Outcome: Missed, Reason: Overlap}))
+		for _, e := range own.overlap(t, l.from) {
+			for _, passed := range crontab.Last(l.job.schedule, later(l.seen, time.UnixMilli(e.Tick-1)), t, maxDue) {
+				l.mine[passed.UnixMilli()] = true
+			}
+			l.job.scheduler.report(l.job.event(&e))
 		}
 	}
 	l.view = view{reg: own.register(), known: true, holder: own.Replica, until: l.job.scheduler.settings.clock.Elapsed() + l.job.settings.ttl, at: now}

@@ -107,11 +107,13 @@ func TestOverlappingRunsAreEachRunOnceAndHaveLeasesOfTheirOwn(t *testing.T) {
 
 func TestAReplicaHasNoMoreOverlappingRunsThanItMay(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var most int32
+		var most atomic.Int32
 		var running [3]atomic.Int32
 		work := func(_ context.Context, r *replica, _ scheduler.Run) error {
 			n := &running[r.name[0]-'a']
-			most = max(most, n.Add(1))
+			if now := n.Add(1); now > most.Load() {
+				most.Store(now)
+			}
 			time.Sleep(25 * time.Second)
 			n.Add(-1)
 			return nil
@@ -119,7 +121,7 @@ func TestAReplicaHasNoMoreOverlappingRunsThanItMay(t *testing.T) {
 		a, b, c := w.replicas("*/10 * * * * *", work, scheduler.WithOverlap(scheduler.OverlapAllow), scheduler.WithConcurrency(1))
 		run(a, b, c)
 		w.at(115 * time.Second)
-		assert.EqualValues(t, 1, most)
+		assert.EqualValues(t, 1, most.Load())
 		w.eachOnce(10*time.Second, 110*time.Second, 10*time.Second)
 	})
 }
@@ -324,8 +326,8 @@ func TestALongRunIsNoAlarmAndCostsTheOthersLittle(t *testing.T) {
 		w.at(2 * time.Minute)
 		before := w.fleet.Commands(0)
 		w.at(10 * time.Minute)
-		// In 8 minutes: 480 s of an extension each 8/3 s, three replicas that look at the bell twice
-		// a second, and two that look at the run when its lease would end, and at each tick.
+		// In 8 minutes: 480 s of an extension each 8/3 s, three replicas that look at the bell about
+		// once a second, and two that look at the run when its lease would end, and at each tick.
 		assert.Less(t, w.fleet.Commands(0)-before, 480*3/8+3*2*480+2*480/2+500)
 		w.at(11*time.Minute + 30*time.Second)
 		assert.Equal(t, minutes(1), w.scheduled()[:1])
@@ -339,4 +341,74 @@ func TestALongRunIsNoAlarmAndCostsTheOthersLittle(t *testing.T) {
 			assert.GreaterOrEqual(t, r.count(scheduler.Elsewhere)+r.count(scheduler.Ran)+r.count(scheduler.Missed), 9, "each has seen them all")
 		}
 	})
+}
+
+func TestATickThatIsQueuedIsNoAlarm(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		work := func(_ context.Context, _ *replica, run scheduler.Run) error {
+			if run.Scheduled.Minute() == 1 {
+				time.Sleep(170 * time.Second)
+			}
+			return nil
+		}
+		a, b, c := w.replicas("0 * * * * *", work, scheduler.WithOverlap(scheduler.OverlapQueue))
+		run(a, b, c)
+		w.at(5*time.Minute + 30*time.Second)
+		assert.Equal(t, minutes(1, 2, 4, 5), w.scheduled())
+		for _, r := range []*replica{a, b, c} {
+			assert.Zero(t, r.count(scheduler.Unclaimed), "%s: %v", r.name, r.events)
+		}
+	})
+}
+
+func TestATickThatWaitsForATriggeredRunIsNoAlarm(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		work := func(_ context.Context, _ *replica, run scheduler.Run) error {
+			if run.Kind == scheduler.Triggered {
+				time.Sleep(3 * time.Minute)
+			}
+			return nil
+		}
+		a, b, c := w.replicas("0 */5 * * * *", work)
+		run(a, b, c)
+		w.at(4 * time.Minute)
+		require.NoError(t, w.operator().Trigger(t.Context(), "tick"))
+		w.at(8 * time.Minute)
+		require.Len(t, w.ran(), 2)
+		for _, r := range []*replica{a, b, c} {
+			assert.Zero(t, r.count(scheduler.Unclaimed), "%s: %v", r.name, r.events)
+		}
+	})
+}
+
+// A rolling deployment that changes the policy: runs with leases of their own go on, and are neither
+// taken over nor reported as interrupted.
+func TestRunsThatOverlapAreLeftAloneByReplicasThatDoNotAllowIt(t *testing.T) {
+	for _, attempts := range []int{1, 3} {
+		bubble(t, func(t *testing.T, w *world) {
+			work := func(_ context.Context, r *replica, _ scheduler.Run) error {
+				if r.name == "a" {
+					time.Sleep(100 * time.Second)
+				}
+				return nil
+			}
+			a, b := w.replica("a", scheduler.WithDrainTimeout(5*time.Minute)), w.replica("b")
+			a.add("0 * * * * *", work, scheduler.WithOverlap(scheduler.OverlapAllow), scheduler.WithAtLeastOnce(attempts))
+			b.add("0 * * * * *", work, scheduler.WithAtLeastOnce(attempts))
+			run(a)
+			w.at(70 * time.Second)
+			run(b)
+			w.at(80 * time.Second)
+			go func() { a.stop() }() // it drains, longer than its run takes
+			w.at(4 * time.Minute)
+			assert.Zero(t, b.count(scheduler.Interrupted), "%v", b.events)
+			for _, run := range w.ran() {
+				assert.Equal(t, 1, run.Attempt)
+			}
+			w.eachOnce(time.Minute, time.Minute, time.Minute)
+			w.eachOnce(3*time.Minute, 3*time.Minute, time.Minute)
+			<-a.ended
+			a.ended = nil
+		})
+	}
 }

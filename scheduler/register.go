@@ -27,9 +27,10 @@ type register struct {
 	Spec  string `json:"spec"`
 	Since int64  `json:"since"`
 
-	Settled ticks `json:"settled"`          // ticks that were started, or will not be
-	Aged    int64 `json:"aged,omitempty"`   // up to here, ticks that nobody settled were reported
-	Queued  int64 `json:"queued,omitempty"` // a tick that waits for a run to end
+	Settled ticks `json:"settled"`           // ticks that were started, or will not be
+	Aged    int64 `json:"aged,omitempty"`    // up to here, ticks that nobody settled were reported
+	Queued  int64 `json:"queued,omitempty"`  // a tick that waits for a run to end
+	Dropped int64 `json:"dropped,omitempty"` // up to here, ticks that daylight saving left out were reported
 
 	Open []open `json:"open,omitempty"` // runs that were started, and not completed
 
@@ -51,6 +52,7 @@ type open struct {
 	By      string        `json:"by"`
 	Token   redlock.Token `json:"token"` // of the lease that it was claimed with
 	Begun   int64         `json:"begun"`
+	Own     bool          `json:"own,omitempty"`   // it has a lease of its own, and not the job's
 	Steps   []step        `json:"steps,omitempty"` // completed
 }
 

@@ -15,7 +15,7 @@ const maxBackfill = 10_000
 
 // Pause has no replica start a tick of the job any more, until Resume. Ticks that come due
 // meanwhile are missed, with reason Paused, also after Resume. A run that goes on is left alone,
-// and Trigger and Backfill work all the same. To pause a job that is paused changes nothing.
+// and is taken over if its replica dies; Trigger and Backfill work all the same. To pause a job that is paused changes nothing.
 //
 // Any process with a Scheduler on the same fleet may call it, whether or not it knows the job.
 // When it returns nil, a majority of the nodes has it on record; each replica that can reach

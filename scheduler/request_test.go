@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -296,6 +297,70 @@ func TestWhatIsAskedWhileAReplicaStartsIsHeard(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 			assert.Len(t, w.ran(), 1, "asked %v after the start", delay)
+		})
+	}
+}
+
+func TestAPauseFromBeforeRunWasCalledAgainIsHeeded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a := w.replica("a")
+		a.add("0 * * * * *", nil)
+		run(a)
+		w.at(90 * time.Second)
+		a.shutDown()
+		require.NoError(t, w.operator().Pause(t.Context(), "tick"))
+		w.at(150 * time.Second)
+		run(a)
+		w.at(200 * time.Second)
+		assert.Equal(t, minutes(1), w.scheduled())
+		assert.Equal(t, 2, a.count(scheduler.Missed, scheduler.Paused))
+	})
+}
+
+func TestRequestsOfReplicasWithLongNamesHaveRoom(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.at(time.Hour)
+		a := w.replica("a", scheduler.WithIdentity(strings.Repeat("<", 128)))
+		a.add("*/10 * * * *", nil)
+		now := time.Now()
+		for range 32 {
+			require.NoError(t, a.sched.Trigger(t.Context(), "tick"))
+			require.NoError(t, a.sched.Backfill(t.Context(), "tick", now.Add(-time.Minute), now))
+		}
+		require.ErrorIs(t, a.sched.Trigger(t.Context(), "tick"), scheduler.ErrTooManyRequests)
+		require.NoError(t, a.sched.Pause(t.Context(), "tick"))
+		run(a)
+		w.at(time.Hour + 20*time.Second)
+		for range 32 {
+			require.NoError(t, a.sched.Trigger(t.Context(), "tick"))
+			require.NoError(t, a.sched.Backfill(t.Context(), "tick", now.Add(-time.Minute), now))
+		}
+		w.at(time.Hour + 40*time.Second)
+		require.NoError(t, a.sched.Resume(t.Context(), "tick"))
+		status, err := a.sched.Status(t.Context(), "tick")
+		require.NoError(t, err)
+		assert.Zero(t, status.Waiting)
+		assert.Len(t, w.ran(), 128)
+	})
+}
+
+// What was asked while a machine slept is heard before it acts on what it knew.
+func TestAReplicaThatWakesUpHeedsAPauseFromMeanwhile(t *testing.T) {
+	for range 5 {
+		bubble(t, func(t *testing.T, w *world) {
+			a, op := w.replica("a"), w.operator()
+			a.add("0 * * * * *", nil)
+			run(a)
+			w.at(61 * time.Second)
+			require.Len(t, w.ran(), 1)
+			a.host.Partition() // it sleeps
+			require.NoError(t, op.Pause(t.Context(), "tick"))
+			w.at(100 * time.Second)
+			a.host.Heal()
+			a.clock.Suspend(20*time.Second - 10*time.Millisecond) // the tick of 2:00 is due in a moment
+			w.at(110 * time.Second)
+			assert.Len(t, w.ran(), 1)
+			assert.Equal(t, 1, a.count(scheduler.Missed, scheduler.Paused))
 		})
 	}
 }

@@ -69,29 +69,15 @@ func (x *execution) register() register {
 	return x.reg.clone()
 }
 
-// overlap deals with a tick that comes due during the run, for the whole fleet, and reports whether
-// it is settled: not when the run is over, or has lost its lease, and with it its say; and not when
-// the tick is to wait.
-func (x *execution) overlap(tick time.Time) bool {
+// overlap deals with a tick that comes due during the run, for the whole fleet, and gives what is
+// settled by that: nothing when the run is over, or has lost its lease, and with it its say.
+func (x *execution) overlap(tick, from time.Time) []entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over || x.lease.Err() != nil || x.reg.Settled.has(tick) {
-		return false
+	if x.over || x.lease.Err() != nil {
+		return nil
 	}
-	ms := tick.UnixMilli()
-	switch {
-	case x.Kind != Scheduled: // what people ask for costs no tick
-		return false
-	case ms <= x.open.Begun: // it was due before the run, and is a matter of the policy for misfires
-		return false
-	case x.job.settings.overlap == OverlapQueue && (x.reg.Queued == 0 || x.reg.Queued == ms):
-		x.reg.Queued = ms
-		return false
-	}
-	var d decision
-	x.reg.Settled.add(tick, x.job.schedule)
-	x.job.pass(&x.reg, &d, []time.Time{tick}, Overlap, tick)
-	return true
+	return x.job.overlap(&x.reg, &x.open, tick, from)
 }
 
 // start runs what has been claimed, under a lease.
@@ -232,41 +218,41 @@ func (x *execution) complete(line entry, handOver bool) *register {
 	reg := x.reg
 	x.mu.Unlock()
 
+	// A quorum that is away for a moment does not have a run that was completed done again.
+	clock := x.job.scheduler.settings.clock
 	var err error
-	for try := 0; try < 3; try++ {
-		if try > 0 {
-			time.Sleep(firstLook << try)
-		}
-		if !x.job.held() {
-			err = x.job.rewrite(x.lease.Context(), write)
-		} else if err = x.lease.Save(context.WithoutCancel(x.lease.Context()), reg.encode()); err == nil {
-			return &reg
+	for wait, start := firstLook, clock.Elapsed(); ; wait = min(2*wait, lastLook) {
+		if x.job.held() {
+			err = x.lease.Save(context.WithoutCancel(x.lease.Context()), reg.encode())
+		} else {
+			reg, err = x.job.rewrite(x.lease.Context(), write)
 		}
 		if err == nil {
-			return nil // the loop has not seen what it is now
+			return &reg
 		}
-		if x.lease.Err() != nil {
+		if x.lease.Err() != nil || clock.Elapsed()-start >= x.job.settings.ttl {
 			break
 		}
+		time.Sleep(wait)
 	}
 	x.job.scheduler.settings.logger.Warn("scheduler: the end of a run could not be recorded; another replica will find it interrupted",
 		"job", x.Job, "scheduled", x.Scheduled, "token", x.Token, "error", err)
 	return nil
 }
 
-// rewrite changes the register under the job's lease.
-func (j *job) rewrite(ctx context.Context, change func(*register)) error {
+// rewrite changes the register under the job's lease, and gives what it is then.
+func (j *job) rewrite(ctx context.Context, change func(*register)) (register, error) {
 	lease, err := j.scheduler.locker.Acquire(ctx, j.key(), j.brief()...)
 	if err != nil {
-		return err
+		return register{}, err
 	}
 	defer j.release(lease)
 	reg, err := readRegister(lease.State())
 	if err != nil {
-		return err
+		return register{}, err
 	}
 	change(&reg)
-	return lease.Save(ctx, reg.encode())
+	return reg, lease.Save(ctx, reg.encode())
 }
 
 // call calls the function on a goroutine of its own, which it may end.

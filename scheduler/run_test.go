@@ -296,3 +296,25 @@ func TestAReplicaNeverHasTwoRunsOfOneJob(t *testing.T) {
 		w.eachOnce(100*time.Second, 110*time.Second, 10*time.Second)
 	})
 }
+
+// The nodes are away for two seconds when the run ends; its lease lasts.
+func TestTheEndOfARunIsRecordedForAsLongAsItsLeaseLasts(t *testing.T) {
+	for _, overlap := range []scheduler.OverlapPolicy{scheduler.OverlapSkip, scheduler.OverlapAllow} {
+		bubble(t, func(t *testing.T, w *world) {
+			work := func(_ context.Context, _ *replica, run scheduler.Run) error {
+				if run.Scheduled.Minute() == 1 {
+					w.fleet.Partition()
+					time.AfterFunc(3*time.Second, func() { w.fleet.Heal() })
+				}
+				return nil
+			}
+			a, b, c := w.replicas("0 * * * * *", work, scheduler.WithOverlap(overlap), scheduler.WithAtLeastOnce(3))
+			run(a, b, c)
+			w.at(2*time.Minute + 30*time.Second)
+			w.eachOnce(time.Minute, 2*time.Minute, time.Minute)
+			for _, r := range []*replica{a, b, c} {
+				assert.Zero(t, r.count(scheduler.Interrupted)+r.count(scheduler.Unclaimed))
+			}
+		})
+	}
+}

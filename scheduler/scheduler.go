@@ -41,6 +41,9 @@ func New(locker *redlock.Locker, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := locker.Validate(bellName, redlock.WithTTL(s.job.ttl)); err != nil {
+		return nil, fmt.Errorf("scheduler: %w: %w", ErrInvalidOption, err)
+	}
 	t, err := newTelemetry(&s)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: create metrics: %w", err)
@@ -232,6 +235,9 @@ type session struct {
 	loops      sync.WaitGroup
 	runs       sync.WaitGroup
 	closing    bool // no job may join; guarded by the Scheduler
+
+	listens bool         // to the bell
+	heard   atomic.Int64 // when the bell was last looked at, in Unix milliseconds
 }
 
 func newSession(ctx context.Context) *session {
@@ -254,7 +260,7 @@ func (s *Scheduler) begin(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("scheduler: %w: let the first Run return before you call it again, or make another Scheduler", ErrRunning)
 	}
 	se := newSession(ctx)
-	s.session = se
+	s.session, se.listens = se, true
 	se.listening.Go(func() { s.listen(se) })
 	for _, j := range s.jobs {
 		se.follow(j)
@@ -268,6 +274,9 @@ func (se *session) follow(j *job) {
 		return
 	}
 	from := j.now()
+	j.mu.Lock()
+	j.informed = 0 // what was asked since an earlier Run ended is not known
+	j.mu.Unlock()
 	se.loops.Go(func() { j.loop(se, from) })
 }
 

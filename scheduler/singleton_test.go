@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,5 +96,25 @@ func TestAWrapperIsForOneJobAndSaysSo(t *testing.T) {
 		assert.Contains(t, log.String(), "no toner")
 		require.NoError(t, r.locker.Close())
 		first.Run()
+	})
+}
+
+// One cron whose clock is a year ahead.
+func TestAWrongClockDoesNotStopAJobOfCrons(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var n atomic.Int32
+		a, b := w.replica("a"), w.replica("b")
+		a.clock.Skew(365 * 24 * time.Hour)
+		var jobs []cron.Job
+		for _, r := range []*replica{a, b} {
+			jobs = append(jobs, scheduler.Singleton(r.sched, "report")(cron.FuncJob(func() { n.Add(1) })))
+		}
+		for i := range 20 {
+			w.at(time.Duration(i+1) * 10 * time.Second)
+			jobs[1].Run()
+			require.EqualValues(t, 2*i+1, n.Load())
+			jobs[0].Run()
+			require.EqualValues(t, 2*i+2, n.Load())
+		}
 	})
 }

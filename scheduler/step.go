@@ -5,10 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
-// MaxSteps is how many bytes the steps of a run may have, names and results together.
+// MaxSteps is how many bytes the steps of a run may have, names and results together. They are
+// recorded as JSON, in which they may have half as many again: that bounds how many short ones there
+// are, to some 300.
 const MaxSteps = 4 << 10
+
+// maxEncodedSteps leaves room in the register for what a takeover adds.
+const maxEncodedSteps = MaxSteps * 3 / 2
 
 // A step is a part of a run that was completed.
 type step struct {
@@ -20,11 +26,14 @@ type step struct {
 // this run, by an earlier attempt at it (WithAtLeastOnce) or by an earlier call (WithRetry). When fn
 // returns nil, the step is recorded under the run's lease, before Step returns.
 //
+// Steps of different names may be taken at the same time.
+//
 // A replica that dies between the end of fn and the record leaves a step that was done and is done
 // again: only what fn does idempotently, or behind a gate with Run.Token, happens once.
 //
 // fn is given the run's context. The errors are fn's own; the cause of the run's context, and then
-// fn is not called; ErrSteps for a step that has no name, or one too many; and those of
+// fn is not called; ErrSteps for a step that has no name, or one that is not UTF-8, or one step too
+// many; and those of
 // redlock.Lease.Save when the step could not be recorded. After any of them, return.
 func (r Run) Step(name string, fn func(ctx context.Context) error) error {
 	_, err := r.StepResult(name, func(ctx context.Context) ([]byte, error) { return nil, fn(ctx) })
@@ -40,6 +49,9 @@ func (r Run) StepResult(name string, fn func(ctx context.Context) ([]byte, error
 	}
 	if name == "" {
 		return nil, fmt.Errorf("scheduler: job %q: %w: it has no name", x.Job, ErrSteps)
+	}
+	if !utf8.ValidString(name) { // it would not be found on record again
+		return nil, fmt.Errorf("scheduler: job %q: %w: its name %q is not UTF-8", x.Job, ErrSteps, name)
 	}
 	if s, done := x.step(name); done {
 		return s.Result, nil
@@ -100,13 +112,15 @@ func (x *execution) record(s step) error {
 		x.mu.Unlock()
 		return fmt.Errorf("%w: the steps have %d bytes, the limit is %d; keep results elsewhere and record references", ErrSteps, size, MaxSteps)
 	}
-	var state []byte
+	state := encodeSteps(steps)
+	if len(state) > maxEncodedSteps {
+		x.mu.Unlock()
+		return fmt.Errorf("%w: the steps have %d bytes as JSON, the limit is %d; have fewer, or record references", ErrSteps, len(state), maxEncodedSteps)
+	}
 	if x.job.held() {
 		reg := x.reg.clone()
 		reg.find(&x.open).Steps = steps
 		state = reg.encode()
-	} else {
-		state = encodeSteps(steps)
 	}
 	x.mu.Unlock()
 	if err := x.lease.Save(x.ctx, state); err != nil {

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,4 +175,52 @@ func TestARunThatATestHasMadeTakesItsSteps(t *testing.T) {
 	require.NoError(t, scheduler.Run{}.Step("x", func(context.Context) error { called = true; return nil }))
 	assert.True(t, called)
 	assert.Empty(t, scheduler.Run{}.Steps())
+}
+
+// A takeover needs room for its claim beside the steps.
+func TestStepsLeaveRoomForATakeover(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var refused atomic.Bool
+		work := func(ctx context.Context, r *replica, run scheduler.Run) error {
+			if run.Attempt > 1 {
+				return nil
+			}
+			for i := range 1000 {
+				if err := run.Step(fmt.Sprint(i), func(context.Context) error { return nil }); err != nil {
+					assert.ErrorIs(t, err, scheduler.ErrSteps)
+					refused.Store(true)
+					break
+				}
+			}
+			r.host.Partition()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w.at(5 * time.Second)
+		for i, name := range []string{"a", strings.Repeat("b", 128)} {
+			r := w.replica(name)
+			r.add("0 * * * * *", work, scheduler.WithAtLeastOnce(2))
+			r.clock.Skew(-time.Duration(i) * time.Second)
+			run(r)
+		}
+		w.at(90 * time.Second)
+		assert.True(t, refused.Load())
+		require.Len(t, w.ran(), 2)
+		assert.Equal(t, 2, w.ran()[1].Attempt)
+	})
+}
+
+// A name is on record as JSON, which knows no other bytes: the step would not be found again.
+func TestAStepWhoseNameIsNotTextIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var err error
+		a := w.replica("a")
+		a.add("0 * * * * *", func(_ context.Context, _ *replica, run scheduler.Run) error {
+			err = run.Step("a\xff", func(context.Context) error { assert.Fail(t, "called"); return nil })
+			return nil
+		})
+		run(a)
+		w.at(61 * time.Second)
+		require.ErrorIs(t, err, scheduler.ErrSteps)
+	})
 }

@@ -39,7 +39,11 @@ func (t *ticks) add(tick time.Time, s crontab.Schedule) {
 	for i < len(t.Spans) && t.Spans[i][0] < ms {
 		i++
 	}
-	below := i > 0 && s.Next(time.UnixMilli(t.Spans[i-1][1])).UnixMilli() == ms
+	// A schedule that has no more ticks may know of this one only, and not what is between it and
+	// others.
+	last := s.Next(tick).IsZero()
+	below := i > 0 && s.Next(time.UnixMilli(t.Spans[i-1][1])).UnixMilli() == ms &&
+		(!last || s.Next(time.UnixMilli(t.Spans[i-1][1]-1)).UnixMilli() == t.Spans[i-1][1])
 	above := i < len(t.Spans) && s.Next(tick).UnixMilli() == t.Spans[i][0]
 	switch {
 	case below && above:
@@ -52,10 +56,26 @@ func (t *ticks) add(tick time.Time, s crontab.Schedule) {
 	default:
 		t.Spans = slices.Insert(t.Spans, i, span{ms, ms})
 	}
-	if len(t.Spans) > maxSpans {
+	switch {
+	case len(t.Spans) <= maxSpans:
+	case last: // each tick is a span, and the floor could become that of a clock that is ahead
+		t.joinNearest()
+	default:
 		t.Floor = t.Spans[0][1]
 		t.Spans = slices.Delete(t.Spans, 0, 1)
 	}
+}
+
+// joinNearest makes one span of the two that have the least between them.
+func (t *ticks) joinNearest() {
+	nearest := 1
+	for i := 2; i < len(t.Spans); i++ {
+		if t.Spans[i][0]-t.Spans[i-1][1] < t.Spans[nearest][0]-t.Spans[nearest-1][1] {
+			nearest = i
+		}
+	}
+	t.Spans[nearest-1][1] = t.Spans[nearest][1]
+	t.Spans = slices.Delete(t.Spans, nearest, nearest+1)
 }
 
 func (t *ticks) clone() ticks { return ticks{Floor: t.Floor, Spans: slices.Clone(t.Spans)} }

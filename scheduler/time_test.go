@@ -171,3 +171,17 @@ func TestWhatOneReplicaSleptThroughTheOthersRun(t *testing.T) {
 		assert.InDelta(t, 10, a.count(scheduler.Missed), 1)
 	})
 }
+
+func TestAFleetThatWasStartedWithAClockAYearAheadRunsOnOnceItIsSet(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a := w.replica("a")
+		a.add("*/10 * * * * *", nil)
+		a.clock.Skew(365 * 24 * time.Hour)
+		run(a)
+		w.at(5 * time.Second)
+		a.clock.Skew(0)
+		w.at(45 * time.Second)
+		assert.Equal(t, seconds(10, 20, 30, 40), w.scheduled())
+		assert.Zero(t, a.count(scheduler.Unclaimed)+a.count(scheduler.Missed), "%v", a.events)
+	})
+}

@@ -255,12 +255,12 @@ var mutants = []mutant{
 	},
 	{
 		"a run with a lease of its own is alive while that lasts", "scheduler/claim.go",
-		`return !j.held() && !l.view.dead[o.Token] }`,
+		`return o.Own && !l.view.dead[o.Token] }`,
 		`return false }`, "", "./scheduler TestOverlappingRunsAreEachRunOnceAndHaveLeasesOfTheirOwn",
 	},
 	{
-		"what was due before a run is no overlap of it", "scheduler/run.go",
-		`	case ms <= x.open.Begun:`,
+		"what was due before a run is no overlap of it", "scheduler/decide.go",
+		`	case ms <= run.Begun:`,
 		`	case false:`, "", "./scheduler TestTicksThatWereDueBeforeARunTookOverAreCaughtUpWithAndNotOverlapped",
 	},
 	{
@@ -283,6 +283,11 @@ var mutants = []mutant{
 		"a wrong clock settles no more than it runs", "scheduler/decide.go",
 		`		if t.After(next.Add(-j.settings.jitter)) {`,
 		`		if !t.IsZero() {`, "", "./scheduler TestAClockThatIsSetBackRunsNothingTwiceAndLosesNothing",
+	},
+	{
+		"who was deaf for a while asks again before it runs anything", "scheduler/loop.go",
+		`	return l.session.listens && !lately(`,
+		`	return false && !lately(`, "", "./scheduler TestAReplicaThatWakesUpHeedsAPauseFromMeanwhile",
 	},
 	{
 		"who has missed more than the bell remembers looks at all jobs", "scheduler/bell.go",
