@@ -96,3 +96,29 @@ func TestASchedulerThatCannotWorkIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A fleet with a short maximum TTL needs WithTTL for each job, and for nothing else.
+func TestJobsWithAShortTTLWorkOnAFleetThatAllowsNoLongerOne(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := w.replica("a")
+		short := redlock.WithTTL(2 * time.Second)
+		locker, err := redlock.New(r.host.Clients(), redlock.WithClock(r.clock), redlock.WithLogger(quiet()), redlock.WithMaxTTL(2*time.Second), short)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, locker.Close()) }()
+		sched, err := scheduler.New(locker, scheduler.WithClock(r.clock), scheduler.WithLogger(quiet()))
+		require.NoError(t, err)
+		require.ErrorIs(t, sched.Add("long", "@yearly", nothing), redlock.ErrTTLTooLong)
+		ran := make(chan struct{}, 1)
+		require.NoError(t, sched.Add("short", "@yearly", func(context.Context, scheduler.Run) error {
+			ran <- struct{}{}
+			return nil
+		}, scheduler.WithTTL(2*time.Second)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- sched.Run(ctx) }()
+		require.NoError(t, sched.Trigger(t.Context(), "short"))
+		<-ran
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

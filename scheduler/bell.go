@@ -109,7 +109,7 @@ func (s *Scheduler) hear(ctx context.Context, names []string, all bool) bool {
 
 // ring tells all replicas that the control of a job has changed.
 func (s *Scheduler) ring(ctx context.Context, name string) error {
-	lease, err := s.locker.Acquire(ctx, bellName, redlock.WithTTL(s.settings.job.ttl))
+	lease, err := s.locker.Acquire(ctx, bellName)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *Scheduler) askFor(ctx context.Context, name string, change func(*contro
 	if err != nil {
 		return err
 	}
-	lease, err := s.locker.Acquire(ctx, controlPrefix+name, redlock.WithTTL(s.settings.job.ttl))
+	lease, err := s.locker.Acquire(ctx, controlPrefix+name)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Scheduler) keepControl(ctx context.Context, j *job) {
 	if c.Version == 0 {
 		return
 	}
-	lease, err := s.locker.TryAcquire(ctx, controlPrefix+j.name, redlock.WithTTL(j.settings.ttl))
+	lease, err := s.locker.TryAcquire(ctx, controlPrefix+j.name)
 	switch {
 	case err == nil:
 		giveBack(lease)

@@ -41,9 +41,6 @@ func New(locker *redlock.Locker, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := locker.Validate(bellName, redlock.WithTTL(s.job.ttl)); err != nil {
-		return nil, fmt.Errorf("scheduler: %w: %w", ErrInvalidOption, err)
-	}
 	t, err := newTelemetry(&s)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: create metrics: %w", err)
