@@ -11,7 +11,7 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 TEST := $(GO) test -race -timeout 5m
 
 # The root module, the one with what needs real servers, and the one for users of gocron.
-MODULES := . test scheduler/gocron
+MODULES := . test test/gates scheduler/gocron
 
 # Systems on which quorate is used beside the one this runs on.
 OTHER_SYSTEMS := darwin windows
@@ -23,9 +23,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: redis spin ## every test with -race, those on real redis-servers included
+test: redis spin databases ## every test with -race, those on real redis-servers and databases included
 	$(TEST) ./...
 	cd test && $(TEST) ./...
+	cd test/gates && $(TEST) ./...
 	cd scheduler/gocron && $(TEST) ./...
 	$(MAKE) sim
 
@@ -46,6 +47,10 @@ mutants: ## switch off each safety rule, see the simulation fail, write docs/mut
 .PHONY: redis
 redis: ## install redis-server where it is missing
 	./scripts/install-redis
+
+.PHONY: databases
+databases: ## install PostgreSQL and MariaDB where they are missing
+	./scripts/install-databases
 
 .PHONY: spin
 spin: ## install spin where it is missing

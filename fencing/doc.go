@@ -32,6 +32,8 @@
 //     is final as far as older holders go. Reads need no gate.
 //   - One function at a time for each resource, while leases are valid. That saves work and
 //     waiting; soundness does not depend on it.
+//   - [Guard.DoAll] runs its function with all of its resources held, or not at all, and calls of it
+//     never wait for each other in a circle.
 //
 // # What is not
 //
@@ -40,6 +42,10 @@
 //   - Effects that cannot be refused: mail that was sent, a card that was charged. Do them
 //     after the write was admitted, or give them the token as an idempotency key.
 //   - Order between writes with one token: that is the holder's own affair.
+//   - All or nothing for writes to several resources, beyond what the store gives: with DoAll each
+//     write has the token of its resource, and some may be admitted while another is refused. In
+//     one database one transaction can admit them all.
+//   - That no circle of waiting arises from a Do inside of another: take what is needed at once.
 //   - That an error means that nothing was written. Only ErrStaleToken, ErrBelowFloor and errors
 //     about arguments do; a connection that breaks may have carried the write.
 //
@@ -58,6 +64,12 @@
 //	store evicts keys                       a lost fence admits anyone: maxmemory-policy must be noeviction or volatile-*
 //	                                        (fences have no TTL unless WithFenceTTL gives one)
 //	fence is overwritten with something     ErrDamagedFence: nothing is admitted until it is deleted
+//	one of several leases is lost           fn's context ends, with that lease's cause; the others are released when fn returns
+//	resource is slow, callers pile up       WithWaitLimit, and WithQueueLimit: ErrQueueFull at once
+//	transaction is undone by the database   ErrTxConflict, which says nothing about the token: run it again, as SQLGate.InTx does
+//	Commit gives no answer                  the driver's error: the writes may be there or not; with the same token they may be tried again
+//	fence table is missing                  ErrNoTable, with the statement that creates it; nothing is written
+//	service cannot ask its gate             503 to the caller, and the service's handler is not run
 //
 // # Gates
 //
@@ -72,11 +84,53 @@
 // the hash slot of the keys that have the resource as hash tag: resource sku:42, data
 // stock:{sku:42}.
 //
+// # Gates in a database
+//
+// [SQLGate] keeps the fences in a table. A transaction admits its token first, which locks the row of
+// the resource until the end: so check and writes are one step, and the transactions of two holders
+// come one after the other, those of the older one first or not at all. No driver is imported; which
+// one is behind database/sql does not matter.
+//
+//	err = gate.InTx(ctx, db, nil, "sku:42", token, func(tx *sql.Tx) error {
+//		_, err := tx.ExecContext(ctx, `UPDATE stock SET qty = qty - 1 WHERE sku = 42`)
+//		return err
+//	})
+//
+// [SQLTable] is for data of which one row is one resource: a column of that row is the fence, and the
+// update carries the check.
+//
+//	database, isolation              admission                                   what a holder reads after it
+//	PostgreSQL read committed        waits for the row, looks at its newest      all that older holders have committed
+//	PostgreSQL repeatable read, up   waits for the row; ErrTxConflict if         the same: the snapshot is not older than
+//	                                 somebody raised it after the snapshot       the admission
+//	MySQL, MariaDB: all levels       waits for the row, looks at its newest,     the same, if the admission was the first
+//	                                 also past an older snapshot                 statement; what was read before may be old
+//	SQLite                           waits for the file, busy_timeout long;      the same, as there is one writer
+//	                                 then ErrTxConflict
+//
+// So admit first, and read then. Data and fences must be in one database, with one primary that takes
+// the writes; a cluster in which several nodes do (Galera) may let two holders commit side by side. In
+// MySQL, a statement that commits by itself (CREATE, ALTER, LOCK TABLES) ends the protection with the
+// transaction, and both tables have to be InnoDB.
+//
+// # Gates in a service
+//
+// [Transport] sends the tokens of the section that a request is made in as headers, and [NewHandler]
+// admits them before the handler behind it is run:
+//
+//	Quorate-Resource: sku:42           percent-encoded
+//	Quorate-Token: 1732190657000000    decimal
+//
+// Code behind it finds the token with [TokenFor], and needs it: only a write that goes through a
+// gate itself is safe from a pause in the service.
+//
 // # Telemetry
 //
 // A span fencing.guard for each Do, from the waiting to the release, with quorate.name,
 // quorate.token and quorate.outcome, linked to the span redlock.acquire of the lease that covers
-// it. Counters: quorate.fencing.guards by quorate.outcome (ok, error, panic, stale_token,
-// wait_limit, hold_limit, below_floor, and the conditions of redlock) and quorate.fencing.stale
-// by quorate.gate, which counts what a gate has refused, in Do or outside of it.
+// it; for several resources quorate.names and quorate.tokens, in one order, and a link for each lease.
+// Counters: quorate.fencing.guards by quorate.outcome (ok, error, panic, stale_token, wait_limit,
+// hold_limit, queue_full, below_floor, tx_conflict, and the conditions of redlock) and
+// quorate.fencing.stale by quorate.gate (redis, postgresql, mysql, sqlite), which counts what a gate
+// has refused, in Do or outside of it.
 package fencing

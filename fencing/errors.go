@@ -20,10 +20,23 @@ var (
 	ErrWaitLimit = errors.New("wait limit reached")
 	// ErrHoldLimit: the function did not end within WithHoldLimit.
 	ErrHoldLimit = errors.New("hold limit reached")
+	// ErrQueueFull: as many callers as WithQueueLimit allows wait for the resource already.
+	ErrQueueFull = errors.New("queue full")
 	// ErrBelowFloor: the counter would have fallen below its floor.
 	ErrBelowFloor = errors.New("value would fall below its floor")
 	// ErrOtherSlot: a key of the data is not in the hash slot of the resource.
 	ErrOtherSlot = errors.New("key is in another hash slot than the resource")
+	// ErrTxConflict: the database undid the transaction because of others: run it again. It says
+	// nothing about the token.
+	ErrTxConflict = errors.New("transaction conflict")
+	// ErrNoTable: the table of the fences does not exist.
+	ErrNoTable = errors.New("no such table")
+	// ErrNoRow: there is no row with this key, so there was nothing to update.
+	ErrNoRow = errors.New("no such row")
+	// ErrNoToken: a request has no token.
+	ErrNoToken = errors.New("no token")
+	// ErrInvalidHeader: the headers of a request that hold its tokens cannot be read.
+	ErrInvalidHeader = errors.New("invalid header")
 	// ErrDamagedFence: the fence at the gate is not a token.
 	ErrDamagedFence = errors.New("damaged fence")
 )
@@ -45,6 +58,21 @@ func (e *StaleError) Error() string {
 
 // Unwrap gives ErrStaleToken.
 func (e *StaleError) Unwrap() error { return ErrStaleToken }
+
+// A QueueError says which line was too long to join. It wraps ErrQueueFull.
+type QueueError struct {
+	Resource string
+	Waiting  int // callers of this guard that wait for the resource, behind the one that is first
+	Limit    int
+}
+
+func (e *QueueError) Error() string {
+	return fmt.Sprintf("fencing: guard %q: %v: %d wait for it here and the limit is %d; turn the work away for now, or raise WithQueueLimit",
+		e.Resource, ErrQueueFull, e.Waiting, e.Limit)
+}
+
+// Unwrap gives ErrQueueFull.
+func (e *QueueError) Unwrap() error { return ErrQueueFull }
 
 // A BelowFloorError says what a counter holds that could not be lowered. It wraps ErrBelowFloor.
 type BelowFloorError struct {

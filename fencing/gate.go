@@ -13,7 +13,7 @@ import (
 //
 // Admit alone protects what comes before it: a write needs the check in one step with itself,
 // because a pause fits between any two. So a gate also offers writes, or takes part in a
-// transaction; RedisGate has Set, HSet, IncrBy and Run.
+// transaction: RedisGate has Set, HSet, IncrBy and Run, SQLGate admits in yours.
 //
 // A gate must be safe for use by many goroutines, and must not lose what it has admitted.
 type Gate interface {
@@ -49,6 +49,10 @@ func checkTicket(resource string, token redlock.Token) error {
 	if err := checkResource(resource); err != nil {
 		return err
 	}
+	return checkToken(token)
+}
+
+func checkToken(token redlock.Token) error {
 	switch {
 	case token <= 0:
 		return fmt.Errorf("%w %d: it is not positive; use the token of the lease", ErrInvalidToken, token)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/redlock"
@@ -18,6 +18,7 @@ type Guard struct {
 	gate      Gate
 	settings  guardSettings
 	telemetry *guardTelemetry
+	lines     *lines
 }
 
 // NewGuard makes a Guard of the Locker that gives the leases and the gate at the resources.
@@ -41,8 +42,12 @@ func NewGuard(locker *redlock.Locker, gate Gate, opts ...GuardOption) (*Guard, e
 	if err != nil {
 		return nil, fmt.Errorf("fencing: create metrics: %w", err)
 	}
-	return &Guard{locker: locker, gate: gate, settings: s, telemetry: t}, nil
+	return &Guard{locker: locker, gate: gate, settings: s, telemetry: t, lines: newLines()}, nil
 }
+
+// Tokens are the tokens of a guarded section, by resource. A name that is not there gives 0, which
+// every gate refuses.
+type Tokens map[string]redlock.Token
 
 // Do waits for the resource, has the gate admit the lease's token, runs fn, and releases the
 // resource when fn has returned. The lease is extended until then, within WithHoldLimit.
@@ -55,29 +60,165 @@ func NewGuard(locker *redlock.Locker, gate Gate, opts ...GuardOption) (*Guard, e
 // Do returns fn's error. If the lease ended before fn returned, the error says so as well
 // (redlock.ErrLeaseExpired and the like, ErrHoldLimit), also where fn returned nil: writes that
 // the gate admitted are sound even then, anything else that fn did may have overlapped with
-// another holder. Where fn was not run, the error is ErrWaitLimit, what Locker.Do returns, or
-// the gate's: ErrStaleToken when it has seen a higher token than that of this new lease.
-func (g *Guard) Do(ctx context.Context, resource string, fn func(ctx context.Context, token redlock.Token) error) (err error) {
+// another holder. Where fn was not run, the error is ErrWaitLimit, ErrQueueFull, what Locker.Do
+// returns, or the gate's: ErrStaleToken when it has seen a higher token than that of this new
+// lease.
+func (g *Guard) Do(ctx context.Context, resource string, fn func(ctx context.Context, token redlock.Token) error) error {
+	return g.run(ctx, &call{resources: []string{resource}, under: g.wait, bounded: true, fn: one(resource, fn)})
+}
+
+// TryDo is Do without the waiting: it asks for the resource once. When it is taken, also by this
+// process, the error wraps redlock.ErrTaken and fn was not run. WithQueueLimit does not matter.
+func (g *Guard) TryDo(ctx context.Context, resource string, fn func(ctx context.Context, token redlock.Token) error) error {
+	return g.run(ctx, &call{resources: []string{resource}, under: g.try, fn: one(resource, fn)})
+}
+
+// DoAll is Do for several resources at once: fn runs when all are held and all tokens admitted, or
+// not at all, and its context ends when any of the leases ends, with that lease's cause. WithWaitLimit
+// bounds the waiting for all together.
+//
+// It takes them one by one in the order of their names, whatever order they are given in, so calls
+// of DoAll never wait for each other in a circle. That holds among calls that take all they
+// need at once: a Do inside of fn has no such order, and needs WithWaitLimit.
+//
+// No resources, one that is named twice, and a nil fn are errors that wrap redlock.ErrInvalidOption.
+func (g *Guard) DoAll(ctx context.Context, resources []string, fn func(ctx context.Context, tokens Tokens) error) error {
+	return g.run(ctx, &call{resources: slices.Sorted(slices.Values(resources)), under: g.wait, bounded: true, fn: fn})
+}
+
+// one makes of a function for one resource one for several.
+func one(resource string, fn func(context.Context, redlock.Token) error) func(context.Context, Tokens) error {
 	if fn == nil {
-		return fmt.Errorf("fencing: guard %q: %w: the function is nil", resource, redlock.ErrInvalidOption)
+		return nil
 	}
-	ctx, span := g.telemetry.start(ctx, resource)
+	return func(ctx context.Context, tokens Tokens) error { return fn(ctx, tokens[resource]) }
+}
+
+// A call is one use of a guard.
+type call struct {
+	resources []string // in the order in which they are taken
+	under     func(ctx context.Context, resource string, fn func(context.Context, *redlock.Lease) error) error
+	bounded   bool // the queue limit counts
+	fn        func(context.Context, Tokens) error
+}
+
+// label is what the call is about, in errors.
+func label(resources []string) string {
+	switch {
+	case len(resources) == 1:
+		return fmt.Sprintf("%q", resources[0])
+	case len(resources) > 4:
+		return fmt.Sprintf("%q, %q and %d more", resources[0], resources[1], len(resources)-2)
+	}
+	s := ""
+	for i, r := range resources {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%q", r)
+	}
+	return s
+}
+
+// check finds what is wrong with a call before a node hears of it.
+func (g *Guard) check(c *call) error {
+	if c.fn == nil {
+		return fmt.Errorf("fencing: guard %s: %w: the function is nil", label(c.resources), redlock.ErrInvalidOption)
+	}
+	if len(c.resources) == 0 {
+		return fmt.Errorf("fencing: guard: %w: there are no resources; name those that the function changes", redlock.ErrInvalidOption)
+	}
+	for i, r := range c.resources {
+		if err := g.locker.Validate(r, g.settings.lease...); err != nil {
+			return fmt.Errorf("fencing: guard: %w", err)
+		}
+		if i > 0 && r == c.resources[i-1] {
+			return fmt.Errorf("fencing: guard %q: %w: the resource is named twice, and nobody can hold it twice; leave one out", r, redlock.ErrInvalidOption)
+		}
+	}
+	return nil
+}
+
+// run takes the resources one after the other, each under the leases of those before it, and runs
+// the function under all of them.
+func (g *Guard) run(ctx context.Context, c *call) (err error) {
+	if err := g.check(c); err != nil {
+		return err
+	}
+	outer := ctx
+	ctx, span := g.telemetry.start(ctx, c.resources)
 	returned := false
 	defer func() { g.telemetry.finish(ctx, span, returned, err) }()
+
+	limit := 0
+	if c.bounded {
+		limit = g.settings.queueLimit
+	}
+	if err = g.lines.enter(c.resources, limit); err != nil {
+		returned = true
+		return err
+	}
+	defer g.lines.leave(c.resources)
 
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	inTime := g.limitWait(giveUp)
 	defer inTime()
-	err = g.locker.Do(waiting, resource, func(ctx context.Context, lease *redlock.Lease) error {
-		if !inTime() {
-			return fmt.Errorf("fencing: guard %q: %w", resource, g.waitLimitReached())
+	leases := make([]*redlock.Lease, 0, len(c.resources))
+	var take func(ctx context.Context) error
+	take = func(ctx context.Context) error {
+		if len(leases) < len(c.resources) {
+			return c.under(ctx, c.resources[len(leases)], func(ctx context.Context, lease *redlock.Lease) error {
+				leases = append(leases, lease)
+				return take(ctx)
+			})
 		}
-		cover(span, lease)
-		return g.hold(ctx, lease, fn)
-	}, g.settings.lease...)
+		if !inTime() {
+			return fmt.Errorf("fencing: guard %s: %w", label(c.resources), g.waitLimitReached())
+		}
+		cover(span, leases)
+		return g.hold(ctx, outer, leases, c.fn)
+	}
+	err = take(waiting)
 	returned = true
 	return err
+}
+
+// wait runs fn under the lease of a resource, when it is free.
+func (g *Guard) wait(ctx context.Context, resource string, fn func(context.Context, *redlock.Lease) error) error {
+	return g.locker.Do(ctx, resource, fn, g.settings.lease...)
+}
+
+// try runs fn under the lease of a resource, if it is free. All but the waiting is as in Locker.Do.
+func (g *Guard) try(ctx context.Context, resource string, fn func(context.Context, *redlock.Lease) error) error {
+	opts := append([]redlock.LeaseOption{redlock.WithAutoExtend(true)}, g.settings.lease...)
+	lease, err := g.locker.TryAcquire(ctx, resource, opts...)
+	if err != nil {
+		return err
+	}
+	// Its error says nothing new: the key runs out by itself.
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }()
+	// The context of a lease that was acquired by hand does not end with the caller's. It has to be the
+	// parent, so that the end of the lease is the end of the work at the same moment.
+	both, cancel := context.WithCancelCause(lease.Context())
+	defer cancel(nil)
+	deadline, limited := ctx.Deadline()
+	defer context.AfterFunc(ctx, func() {
+		if !limited || !errors.Is(ctx.Err(), context.DeadlineExceeded) { // which the deadline below tells
+			cancel(context.Cause(ctx))
+		}
+	})()
+	if limited {
+		var stop context.CancelFunc
+		both, stop = context.WithDeadline(both, deadline)
+		defer stop()
+	}
+	err = fn(both, lease)
+	loss := lease.Err()
+	if loss == nil || errors.Is(loss, redlock.ErrReleased) || errors.Is(err, loss) {
+		return err
+	}
+	return errors.Join(err, loss)
 }
 
 // limitWait has the waiting end at its limit, unless the function it returns is called before
@@ -91,56 +232,4 @@ func (g *Guard) limitWait(giveUp context.CancelCauseFunc) (inTime func() bool) {
 
 func (g *Guard) waitLimitReached() error {
 	return fmt.Errorf("%w after %v", ErrWaitLimit, g.settings.waitLimit)
-}
-
-// hold runs fn under a lease.
-func (g *Guard) hold(ctx context.Context, lease *redlock.Lease, fn func(context.Context, redlock.Token) error) error {
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	section := &sectionContext{Context: inner, lease: ctx}
-	defer g.limitHold(lease, cancel)()
-
-	if err := g.gate.Admit(section, lease.Name(), lease.Token()); err != nil {
-		return fmt.Errorf("fencing: guard %q: not admitted: %w", lease.Name(), err)
-	}
-	if section.Err() != nil {
-		return fmt.Errorf("fencing: guard %q: not begun: %w", lease.Name(), context.Cause(section))
-	}
-	err := fn(section, lease.Token())
-	cause := context.Cause(section)
-	if errors.Is(cause, ErrHoldLimit) && !errors.Is(err, ErrHoldLimit) && (err != nil || lease.Err() != nil) {
-		return errors.Join(err, cause)
-	}
-	return err
-}
-
-// limitHold ends the section's context at the hold limit, and gives the lease back when the
-// validity that was left then has run out. The function it returns ends the watch.
-func (g *Guard) limitHold(lease *redlock.Lease, cancel context.CancelCauseFunc) (stop func()) {
-	limit := g.settings.holdLimit
-	if limit == 0 {
-		return func() {}
-	}
-	done := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Add(1)
-	timer := time.AfterFunc(limit, func() {
-		defer watch.Done()
-		cancel(fmt.Errorf("fencing: guard %q: %w after %v; do less under one guard, or raise WithHoldLimit", lease.Name(), ErrHoldLimit, limit))
-		grace := time.NewTimer(lease.Remaining())
-		defer grace.Stop()
-		select {
-		case <-done:
-		case <-grace.C:
-			// Its error says nothing new: the key runs out by itself.
-			_ = lease.Release(context.WithoutCancel(lease.Context()))
-		}
-	})
-	return func() {
-		close(done)
-		if timer.Stop() {
-			watch.Done()
-		}
-		watch.Wait()
-	}
 }

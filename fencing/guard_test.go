@@ -278,6 +278,7 @@ func TestBadInputOfAGuard(t *testing.T) {
 			"a nil LeaseOption":          func() (*fencing.Guard, error) { return guard(w.gate, fencing.WithLease(nil)) },
 			"wait limit -1s is negative": func() (*fencing.Guard, error) { return guard(w.gate, fencing.WithWaitLimit(-time.Second)) },
 			"hold limit -1s is negative": func() (*fencing.Guard, error) { return guard(w.gate, fencing.WithHoldLimit(-time.Second)) },
+			"queue limit -1 is negative": func() (*fencing.Guard, error) { return guard(w.gate, fencing.WithQueueLimit(-1)) },
 		} {
 			g, err := make()
 			require.Nil(t, g)

@@ -16,6 +16,8 @@ import (
 const (
 	DefaultHoldLimit = time.Minute
 	DefaultKeyPrefix = "quorate:gate:"
+	DefaultTable     = "quorate_fence"
+	DefaultColumn    = "fence"
 
 	// MinFenceTTL is the shortest TTL of a fence at a gate.
 	MinFenceTTL = time.Minute
@@ -27,24 +29,35 @@ type GuardOption interface{ applyGuard(*guardSettings) }
 // A RedisOption is a setting of a RedisGate.
 type RedisOption interface{ applyRedis(*redisSettings) }
 
-// An Option is a setting of both.
+// A SQLOption is a setting of a SQLGate or a SQLTable.
+type SQLOption interface{ applySQL(*sqlSettings) }
+
+// An Option is a setting of all.
 type Option interface {
 	GuardOption
 	RedisOption
+	SQLOption
 }
 
 type guardSettings struct {
-	waitLimit time.Duration
-	holdLimit time.Duration
-	lease     []redlock.LeaseOption
-	tracers   trace.TracerProvider
-	meters    metric.MeterProvider
+	waitLimit  time.Duration
+	holdLimit  time.Duration
+	queueLimit int
+	lease      []redlock.LeaseOption
+	tracers    trace.TracerProvider
+	meters     metric.MeterProvider
 }
 
 type redisSettings struct {
 	fenceTTL  time.Duration
 	keyPrefix string
 	meters    metric.MeterProvider
+}
+
+type sqlSettings struct {
+	table  string
+	column string
+	meters metric.MeterProvider
 }
 
 type guardOption func(*guardSettings)
@@ -55,10 +68,15 @@ type redisOption func(*redisSettings)
 
 func (o redisOption) applyRedis(s *redisSettings) { o(s) }
 
+type sqlOption func(*sqlSettings)
+
+func (o sqlOption) applySQL(s *sqlSettings) { o(s) }
+
 type meterOption struct{ meters metric.MeterProvider }
 
 func (o meterOption) applyGuard(s *guardSettings) { s.meters = o.meters }
 func (o meterOption) applyRedis(s *redisSettings) { s.meters = o.meters }
+func (o meterOption) applySQL(s *sqlSettings)     { s.meters = o.meters }
 
 // WithWaitLimit bounds how long Do waits for a resource; then it returns ErrWaitLimit. Default
 // 0: as long as its context lasts.
@@ -74,6 +92,15 @@ func WithWaitLimit(d time.Duration) GuardOption {
 // Default one minute. With 0 only redlock.WithMaxExtensions bounds it.
 func WithHoldLimit(d time.Duration) GuardOption {
 	return guardOption(func(s *guardSettings) { s.holdLimit = d })
+}
+
+// WithQueueLimit bounds how many callers of this guard wait for one resource behind the first of
+// them, who holds it or asks the nodes for it. Who comes when the line is that long is told
+// ErrQueueFull at once, so that a slow resource does not fill the process with waiting callers.
+//
+// Default 0: no limit. Who does not want to wait at all uses TryDo.
+func WithQueueLimit(n int) GuardOption {
+	return guardOption(func(s *guardSettings) { s.queueLimit = n })
 }
 
 // WithLease sets options of the leases that a guard acquires, such as redlock.WithTTL. Default:
@@ -95,6 +122,18 @@ func WithFenceTTL(d time.Duration) RedisOption {
 // braces. Default "quorate:gate:". All that write to the same data must use the same.
 func WithKeyPrefix(prefix string) RedisOption {
 	return redisOption(func(s *redisSettings) { s.keyPrefix = prefix })
+}
+
+// WithTable sets the table of a SQLGate's fences, as table or schema.table. It is quoted, so it is the
+// name as the database keeps it: PostgreSQL has what was not quoted in lower case. Default
+// "quorate_fence". All that write to the same data must use the same.
+func WithTable(name string) SQLOption {
+	return sqlOption(func(s *sqlSettings) { s.table = name })
+}
+
+// WithColumn sets the column of a SQLTable that holds the fence. Default "fence".
+func WithColumn(name string) SQLOption {
+	return sqlOption(func(s *sqlSettings) { s.column = name })
 }
 
 // WithTracerProvider sets where spans go. Default: the global one.
@@ -124,6 +163,8 @@ func newGuardSettings(opts []GuardOption) (guardSettings, error) {
 		return s, fmt.Errorf("fencing: %w: wait limit %v is negative; 0 sets none", redlock.ErrInvalidOption, s.waitLimit)
 	case s.holdLimit < 0:
 		return s, fmt.Errorf("fencing: %w: hold limit %v is negative; 0 sets none", redlock.ErrInvalidOption, s.holdLimit)
+	case s.queueLimit < 0:
+		return s, fmt.Errorf("fencing: %w: queue limit %d is negative; 0 sets none", redlock.ErrInvalidOption, s.queueLimit)
 	}
 	for _, o := range s.lease {
 		if o == nil {
@@ -151,6 +192,20 @@ func newRedisSettings(opts []RedisOption) (redisSettings, error) {
 		return s, fmt.Errorf("fencing: %w: the key prefix is empty, so that fences could be data", redlock.ErrInvalidOption)
 	case strings.ContainsAny(s.keyPrefix, "{}"):
 		return s, fmt.Errorf("fencing: %w: key prefix %q has a brace, which would decide the hash slot", redlock.ErrInvalidOption, s.keyPrefix)
+	}
+	return s, nil
+}
+
+func newSQLSettings(opts []SQLOption) (sqlSettings, error) {
+	s := sqlSettings{table: DefaultTable, column: DefaultColumn}
+	for _, o := range opts {
+		if o == nil {
+			return s, fmt.Errorf("fencing: %w: a nil SQLOption", redlock.ErrInvalidOption)
+		}
+		o.applySQL(&s)
+	}
+	if s.meters == nil {
+		s.meters = otel.GetMeterProvider()
 	}
 	return s, nil
 }

@@ -18,6 +18,8 @@ const scope = "github.com/quorate/quorate/fencing"
 const (
 	attrName    = attribute.Key("quorate.name")
 	attrToken   = attribute.Key("quorate.token")
+	attrNames   = attribute.Key("quorate.names")  // of several resources, in order
+	attrTokens  = attribute.Key("quorate.tokens") // in the same order
 	attrOutcome = attribute.Key("quorate.outcome")
 	attrGate    = attribute.Key("quorate.gate")
 )
@@ -35,14 +37,26 @@ func newGuardTelemetry(s *guardSettings) (*guardTelemetry, error) {
 }
 
 // start begins the span of a guarded section, waiting included.
-func (t *guardTelemetry) start(ctx context.Context, resource string) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, "fencing.guard", trace.WithAttributes(attrName.String(resource)))
+func (t *guardTelemetry) start(ctx context.Context, resources []string) (context.Context, trace.Span) {
+	about := attrName.String(resources[0])
+	if len(resources) > 1 {
+		about = attrNames.StringSlice(resources)
+	}
+	return t.tracer.Start(ctx, "fencing.guard", trace.WithAttributes(about))
 }
 
-// cover takes note of the lease that covers the section.
-func cover(span trace.Span, lease *redlock.Lease) {
-	span.SetAttributes(attrToken.Int64(int64(lease.Token())))
-	span.AddLink(trace.Link{SpanContext: lease.SpanContext()})
+// cover takes note of the leases that cover the section.
+func cover(span trace.Span, leases []*redlock.Lease) {
+	tokens := make([]int64, 0, len(leases))
+	for _, lease := range leases {
+		tokens = append(tokens, int64(lease.Token()))
+		span.AddLink(trace.Link{SpanContext: lease.SpanContext()})
+	}
+	if len(leases) == 1 {
+		span.SetAttributes(attrToken.Int64(tokens[0]))
+	} else {
+		span.SetAttributes(attrTokens.Int64Slice(tokens))
+	}
 }
 
 func (t *guardTelemetry) finish(ctx context.Context, span trace.Span, returned bool, err error) {
@@ -82,7 +96,9 @@ var outcomes = []struct {
 	{ErrStaleToken, "stale_token"},
 	{ErrWaitLimit, "wait_limit"},
 	{ErrHoldLimit, "hold_limit"},
+	{ErrQueueFull, "queue_full"},
 	{ErrBelowFloor, "below_floor"},
+	{ErrTxConflict, "tx_conflict"},
 	{redlock.ErrClosed, "closed"},
 	{redlock.ErrExtensionLimit, "extension_limit"},
 	{redlock.ErrLeaseLost, "lost"},
@@ -92,6 +108,7 @@ var outcomes = []struct {
 	{redlock.ErrQuarantined, "quarantined"},
 	{redlock.ErrNoValidity, "no_validity"},
 	{redlock.ErrNoQuorum, "no_quorum"},
+	{redlock.ErrTaken, "taken"}, // what one who gave up waiting found last is told above
 }
 
 func outcome(err error) string {

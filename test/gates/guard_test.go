@@ -1,0 +1,72 @@
+package gates
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/fencing"
+	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/redlock/redlocktest"
+)
+
+// The story of the package documentation: A reads, is paused, and writes when B has long been there.
+func TestTheWriteOfAPausedHolderIsRefusedByTheDatabase(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) *database{
+		"PostgreSQL": postgres,
+		"MariaDB":    func(t *testing.T) *database { return mariadb(t, "") },
+		"SQLite":     func(t *testing.T) *database { return sqlite(t, "_pragma=busy_timeout(5000)") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			d.exec("CREATE TABLE " + d.data + " (id int PRIMARY KEY, qty int)")
+			d.exec("INSERT INTO " + d.data + " VALUES (1, 10)")
+			nodes := redlocktest.Start(t, 3)
+			guard := func(host string) *fencing.Guard {
+				locker, err := redlock.New(nodes.Host(host).Clients(), redlock.WithTTL(time.Second), redlock.WithIdentity(host))
+				require.NoError(t, err)
+				t.Cleanup(func() { locker.Close() })
+				g, err := fencing.NewGuard(locker, d.gate.On(d.db))
+				require.NoError(t, err)
+				return g
+			}
+			sell := func(ctx context.Context, token redlock.Token, units int, pause func()) error {
+				qty := d.int("SELECT qty FROM " + d.data + " WHERE id = 1")
+				pause()
+				return d.gate.InTx(ctx, d.db, nil, "sku:42", token, func(tx *sql.Tx) error {
+					update := "UPDATE " + d.data + " SET qty = ? WHERE id = 1"
+					if d.dialect == fencing.PostgreSQL {
+						update = "UPDATE " + d.data + " SET qty = $1 WHERE id = 1"
+					}
+					_, err := tx.ExecContext(ctx, update, qty-int64(units))
+					return err
+				})
+			}
+			inside, sold, late := make(chan struct{}), make(chan struct{}), make(chan error)
+			a, b := guard("a"), guard("b")
+			go func() {
+				late <- a.Do(context.Background(), "sku:42", func(ctx context.Context, token redlock.Token) error {
+					return sell(context.WithoutCancel(ctx), token, 1, func() {
+						nodes.Host("a").Partition()
+						close(inside)
+						<-sold
+						nodes.Host("a").Heal()
+					})
+				})
+			}()
+			<-inside
+			require.NoError(t, b.Do(t.Context(), "sku:42", func(ctx context.Context, token redlock.Token) error {
+				return sell(ctx, token, 3, func() {})
+			}))
+			close(sold)
+			err := <-late
+			require.ErrorIs(t, err, fencing.ErrStaleToken)
+			require.ErrorIs(t, err, redlock.ErrLeaseExpired)
+			assert.EqualValues(t, 7, d.int("SELECT qty FROM "+d.data+" WHERE id = 1"), "B's sale is not lost")
+		})
+	}
+}
