@@ -221,6 +221,67 @@ var mutants = []mutant{
 		`if false then`, "", "",
 	},
 	{
+		"DoAll: the end of one lease ends the work", "fencing/guard.go",
+		`return take(ctx)`,
+		`return take(waiting)`, "", "./fencing TestTheEndOfOneLeaseEndsTheWork",
+	},
+	{
+		"DoAll: every resource is admitted", "fencing/section.go",
+		`if err := g.gate.Admit(section, name, tokens[name]); err != nil {`,
+		`if err := g.gate.Admit(section, names[0], tokens[names[0]]); err != nil {`, "", "./fencing TestAllOrNothing",
+	},
+	{
+		"DoAll: resources are taken in order", "fencing/guard.go",
+		`slices.Sorted(slices.Values(resources))`,
+		`slices.Clone(resources)`, "", "./fencing TestCallsForSeveralResourcesNeverWaitInACircle",
+	},
+	{
+		"no token of the wrong resource", "fencing/context.go",
+		`if len(t.tokens) == 1 {`,
+		`if len(t.tokens) >= 1 {`, "", "./fencing TestTheTokenOfAResourceIsFoundFromDeepInside",
+	},
+	{
+		"SQL gate: an older token is refused", "fencing/sql.go",
+		`case seen > token:`,
+		`case false:`, "", "./fencing TestWhatADatabaseIsAsked",
+	},
+	{
+		"SQL gate: an older token lowers no fence", "fencing/sql.go",
+		`" WHERE " + fence + "." + token + " <= excluded." + token`,
+		`" WHERE " + fence + "." + token + " > 0"`, "", "./fencing TestWhatADatabaseIsAsked",
+	},
+	{
+		"SQL gate: an older token lowers no fence, MySQL", "fencing/sql.go",
+		`" = GREATEST(" + token + ", ?)"`,
+		`" = ?"`, "", "./fencing TestWhatADatabaseIsAsked",
+	},
+	{
+		"SQL gate: the fence is not read from a snapshot", "fencing/sql.go",
+		`query += " FOR UPDATE"`,
+		`query += ""`, "", "./fencing TestWhatADatabaseIsAsked",
+	},
+	{
+		"SQL table: the update carries its check", "fencing/sqltable.go",
+		`" AND " + t.column + " <= "`,
+		`" AND " + t.column + " <> "`, "", "./fencing TestTheStatementOfAnUpdateCarriesItsCheck",
+	},
+	{
+		"SQL: a commit whose answer is lost is not run again", "fencing/sqltx.go",
+		`if err == nil || !g.Conflict(err) {`,
+		`if err == nil || false {`, "", "./fencing TestACommitWhoseAnswerIsLostIsNotRunAgain",
+	},
+	{
+		"HTTP: who is not admitted does not pass", "fencing/handler.go",
+		`			h.refuse(ctx, w, resource, tokens[resource], err)
+			return`,
+		`			_ = err`, "", "./fencing TestTheRequestOfAStaleCallerIsRefused",
+	},
+	{
+		"HTTP: nothing is sent after the lease", "fencing/transport.go",
+		`if err := lease.Err(); err != nil {`,
+		`if err := lease.Err(); false {`, "", "./fencing TestARequestOfAHolderThatHasLostItsLeaseIsNotSent",
+	},
+	{
 		"a tick that is claimed is put on record", "scheduler/decide.go",
 		`	reg.Settled.add(tick, j.schedule)
 	j.begin(`,
