@@ -399,7 +399,7 @@ func TestRunsThatOverlapAreLeftAloneByReplicasThatDoNotAllowIt(t *testing.T) {
 			w.at(70 * time.Second)
 			run(b)
 			w.at(80 * time.Second)
-			go func() { a.stop() }() // it drains, longer than its run takes
+			a.stop() // it drains, longer than its run takes
 			w.at(4 * time.Minute)
 			assert.Zero(t, b.count(scheduler.Interrupted), "%v", b.events)
 			for _, run := range w.ran() {
@@ -407,7 +407,9 @@ func TestRunsThatOverlapAreLeftAloneByReplicasThatDoNotAllowIt(t *testing.T) {
 			}
 			w.eachOnce(time.Minute, time.Minute, time.Minute)
 			w.eachOnce(3*time.Minute, 3*time.Minute, time.Minute)
-			<-a.ended
+			if err := <-a.ended; err != nil {
+				require.ErrorIs(t, err, scheduler.ErrDrainTimeout)
+			}
 			a.ended = nil
 		})
 	}
