@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/redlock"
@@ -119,13 +118,9 @@ func (s *Scheduler) ring(ctx context.Context, name string) error {
 	b.Number++
 	b.Recent = append(b.Recent, name)
 	b.Recent = b.Recent[max(0, len(b.Recent)-bellRecent):]
-	state, err := json.Marshal(&b)
-	for err == nil && len(state) > redlock.MaxStateSize { // long names
+	state := encode(&b)
+	for ; len(state) > redlock.MaxStateSize; state = encode(&b) { // long names
 		b.Recent = b.Recent[1:]
-		state, err = json.Marshal(&b)
-	}
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
 	}
 	return lease.Publish(ctx, state)
 }

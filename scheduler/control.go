@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -63,26 +62,16 @@ func readControl(state []byte) (control, error) {
 	if state == nil {
 		return c, nil
 	}
-	if err := json.Unmarshal(state, &c); err != nil {
-		return c, fmt.Errorf("%w: %w; something else uses the name", ErrRegister, err)
+	if err := decode(state, &c); err != nil {
+		return c, err
 	}
-	if c.Version != controlVersion {
-		return c, fmt.Errorf("%w: the job's control has version %d and this replica knows version %d; update the older one", ErrRegister, c.Version, controlVersion)
-	}
-	return c, nil
+	return c, checkVersion(c.Version, controlVersion)
 }
 
 // encode gives the state to save. Who asked gives way to what is asked.
 func (c *control) encode() []byte {
 	c.Version = controlVersion
-	encode := func(c control) []byte {
-		b, err := json.Marshal(c)
-		if err != nil {
-			panic("scheduler: a control of numbers and strings can always be encoded: " + err.Error())
-		}
-		return b
-	}
-	b := encode(*c)
+	b := encode(c)
 	if len(b) <= redlock.MaxStateSize {
 		return b
 	}
@@ -93,7 +82,7 @@ func (c *control) encode() []byte {
 			requests[i].By = ""
 		}
 	}
-	return encode(brief)
+	return encode(&brief)
 }
 
 // pause begins a pause, unless one goes on, and reports whether anything changed.

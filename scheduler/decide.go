@@ -206,7 +206,7 @@ func (j *job) overlap(reg *register, run *open, tick, from time.Time) []entry {
 	switch {
 	case reg.Settled.has(tick):
 		return nil
-	case run.Kind != Scheduled: // what people ask for costs no tick
+	case run.Kind != Scheduled: // it waits for what people asked for
 		return nil
 	case ms <= run.Begun: // it was due before the run, and is a matter of the policy for misfires
 		return nil

@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -122,23 +120,17 @@ func readRegister(state []byte) (register, error) {
 	if state == nil {
 		return r, nil
 	}
-	if err := json.Unmarshal(state, &r); err != nil {
-		return r, fmt.Errorf("%w: %w; something else uses the name", ErrRegister, err)
+	if err := decode(state, &r); err != nil {
+		return r, err
 	}
-	if r.Version != registerVersion {
-		return r, fmt.Errorf("%w: it has version %d and this replica knows version %d; update the older one", ErrRegister, r.Version, registerVersion)
-	}
-	return r, nil
+	return r, checkVersion(r.Version, registerVersion)
 }
 
 // encode gives the state to save. The ledger gives way to what is needed.
 func (r *register) encode() []byte {
 	r.Version = registerVersion
 	for out := *r; ; out.Ledger = out.Ledger[1:] {
-		b, err := json.Marshal(&out)
-		if err != nil {
-			panic("scheduler: a register of numbers and strings can always be encoded: " + err.Error())
-		}
+		b := encode(&out)
 		if len(b) <= redlock.MaxStateSize || len(out.Ledger) == 0 {
 			return b
 		}

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -112,7 +111,7 @@ func (x *execution) record(s step) error {
 		x.mu.Unlock()
 		return fmt.Errorf("%w: the steps have %d bytes, the limit is %d; keep results elsewhere and record references", ErrSteps, size, MaxSteps)
 	}
-	state := encodeSteps(steps)
+	state := encode(steps)
 	if len(state) > maxEncodedSteps {
 		x.mu.Unlock()
 		return fmt.Errorf("%w: the steps have %d bytes as JSON, the limit is %d; have fewer, or record references", ErrSteps, len(state), maxEncodedSteps)
@@ -142,20 +141,11 @@ func (x *execution) loadSteps() error {
 		return nil
 	}
 	var steps []step
-	if err := json.Unmarshal(x.lease.State(), &steps); err != nil {
-		return fmt.Errorf("scheduler: job %q: the steps of the run cannot be read: %w: %w; something else uses the name %q",
-			x.Job, ErrRegister, err, x.lease.Name())
+	if err := decode(x.lease.State(), &steps); err != nil {
+		return fmt.Errorf("scheduler: job %q: the steps of the run, under the name %q: %w", x.Job, x.lease.Name(), err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.open.Steps = steps
 	return nil
-}
-
-func encodeSteps(steps []step) []byte {
-	b, err := json.Marshal(steps)
-	if err != nil {
-		panic("scheduler: steps can always be encoded: " + err.Error())
-	}
-	return b
 }
