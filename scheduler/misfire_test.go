@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,9 +129,12 @@ func TestReplicasWithOtherJobsAndOtherSpecsGoOnBesideEachOther(t *testing.T) {
 		before, after := w.replica("a"), w.replica("b")
 		before.add("*/20 * * * * *", nil)
 		after.add("10-59/20 * * * * *", nil)
+		var mu sync.Mutex
 		only := make(map[string]int)
 		add := func(r *replica, name string) {
 			require.NoError(t, r.sched.Add(name, "*/30 * * * * *", func(context.Context, scheduler.Run) error {
+				mu.Lock()
+				defer mu.Unlock()
 				only[name]++
 				return nil
 			}))
