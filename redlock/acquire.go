@@ -106,11 +106,14 @@ type campaign struct {
 type grant struct {
 	owner string
 	token Token
+	top   Token         // the highest of the range that is reserved
 	end   time.Duration // of the validity
 	state version
 	skip  nodeSet // nodes that were never sent anything
-	// proposals > 1: a node may hold the lock by an earlier one, with a fence below the token.
-	proposals int
+	// number is the fence number: top, or higher after healing (see extend.go).
+	number Token
+	grown  bool // a node may hold the lock with a fence below the number
+	held   bool // a lease had it before
 }
 
 // run waits for the turn in this process and then for the nodes.
@@ -127,11 +130,20 @@ func (c *campaign) run(ctx context.Context) (*grant, error) {
 		return nil, c.giveUp(err)
 	}
 	var err error
-	if c.turn, err = l.queues.enter(ctx, c.keys.lock, c.wait); err != nil {
+	if c.turn, err = l.queues.enter(ctx, c.keys.lock, c.wait, &c.settings); err != nil {
 		return nil, c.giveUp(fmt.Errorf("%w; others in this process were ahead in the line", err))
 	}
 	if c.turn == nil {
 		return nil, &QuorumError{Op: "acquire", Name: c.name, Err: ErrTaken, Holder: "another caller in this process", Quorum: need}
+	}
+	if err := context.Cause(ctx); err != nil {
+		c.decline()
+		return nil, c.giveUp(err)
+	}
+	if c.turn.gift != nil {
+		if won := c.receive(); won != nil {
+			return won, nil
+		}
 	}
 	won, err := c.campaign(ctx)
 	if err != nil {
@@ -236,7 +248,8 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 	l := c.locker
 	c.attempts++
 	owner := newOwner(l.settings.identity)
-	var floor Token
+	q := c.turn.queue
+	floor := q.reserved
 	var skip nodeSet
 	for proposal := 1; ; proposal++ {
 		// A proposal is made afresh in each round: with one that is older than its round, a
@@ -245,8 +258,10 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		if err != nil {
 			return nil, fmt.Errorf("redlock: acquire %q: %w", c.name, err)
 		}
+		top := min(token+c.turn.span()-1, maxToken)
+		q.reserved = top
 		start := l.settings.clock.Elapsed()
-		r, err := l.vote(ctx, acquireOp(c.keys, owner, token, &l.settings, c.settings.ttl))
+		r, err := l.vote(ctx, acquireOp(c.keys, owner, token, top, &l.settings, c.settings.ttl))
 		c.votes = r.votes
 		if proposal == 1 {
 			skip = neverSent(&r)
@@ -255,11 +270,12 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		}
 		fence, behind := r.fence()
 		if fence > 0 {
-			floor = max(floor, fence)
+			floor = max(floor, fence, top)
 			l.tokens.observe(l.settings.clock.Now(), fence)
 		}
+		g := &grant{owner: owner, token: token, top: top, number: top, grown: proposal > 1, skip: skip}
 		if err == nil && r.won {
-			return c.accept(ctx, &grant{owner: owner, token: token, skip: skip, proposals: proposal}, start, &r)
+			return c.accept(ctx, g, start, &r)
 		}
 		again := err == nil && proposal < maxProposals && r.votes+behind >= quorum.Size(len(l.fleet.nodes))
 		if again {
@@ -270,7 +286,7 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 				err = fmt.Errorf("redlock: acquire %q: %w", c.name, exhausted)
 			}
 		}
-		l.withdraw(c, &grant{owner: owner, token: token, skip: skip, proposals: proposal})
+		l.withdraw(c.keys, g)
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +321,7 @@ func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r 
 		err = lost
 	}
 	if err != nil {
-		l.withdraw(c, g)
+		l.withdraw(c.keys, g)
 		return nil, err
 	}
 	g.end = end
@@ -325,7 +341,7 @@ func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, err
 }
 
 // withdraw releases an acquisition that came to nothing, without waiting.
-func (l *Locker) withdraw(c *campaign, g *grant) {
-	e := ending{owner: g.owner, number: g.token, grown: g.proposals > 1, skip: g.skip}
-	l.fleet.ask(releaseOp(c.keys, e, &l.settings), nil, nil)
+func (l *Locker) withdraw(k keys, g *grant) {
+	e := ending{owner: g.owner, number: g.number, grown: g.grown, held: g.held, skip: g.skip}
+	l.fleet.ask(releaseOp(k, e, &l.settings), nil, nil)
 }

@@ -58,7 +58,9 @@
 // answered with. So the common acquisition is one round trip, and tokens grow even where clocks
 // disagree. A node refuses every acquisition whose token is not above its fence, so that an
 // acquire that was delayed in the network cannot bring back a lease that is over. A long lease
-// may raise the fence above its own token (Status.Token shows the fence).
+// may raise the fence above its own token (Status.Token shows the fence), and so does one that others
+// in its process wait for: it reserves tokens, up to 32, and when it is released it is handed on to
+// the next of them without a question to the nodes, while less than an eighth of its TTL has passed.
 //
 // Where nodes lose their memory, the fences go with it, and the clocks are what is left: tokens
 // then grow as long as the wall clocks of the clients differ by less than the maximum TTL less what

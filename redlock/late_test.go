@@ -19,7 +19,7 @@ func TestLateStepsDoNothing(t *testing.T) {
 			require.NoError(t, err)
 			return v.([]any)[0]
 		}
-		acquire := func(owner string, token int) any { return run(acquireScript, owner, token, 8000, 80000) }
+		acquire := func(owner string, token int) any { return run(acquireScript, owner, token, 8000, 80000, token) }
 		extend := func(owner string, number int) any { return run(extendScript, owner, number, 8000, 80000) }
 		release := func(owner string, number int, grown string) { run(releaseScript, owner, number, 80000, grown, "1") }
 		save := func(owner string, token, seq int) any { return run(saveScript, owner, token, seq, "v", 80000) }

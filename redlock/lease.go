@@ -18,6 +18,7 @@ type Lease struct {
 	keys     keys
 	owner    string
 	token    Token
+	top      Token // the highest of the range that the token is from
 	settings leaseSettings
 	turn     *turn
 	since    time.Duration
@@ -32,7 +33,7 @@ type Lease struct {
 	extending  bool          // an automatic extension is under way
 	extensions int           // done so far
 	failure    error         // of the last extension, nil when it went well
-	number     Token         // fence number: the token, or higher after healing (see extend)
+	number     Token         // fence number: the top, or higher after healing (see extend)
 	grown      bool          // a node may hold the lock with a fence below the number
 	refused    Token         // fence of a node that could not be healed with number
 	skip       nodeSet       // nodes that need no release
@@ -40,14 +41,15 @@ type Lease struct {
 	released   bool
 	state      version // last known to be at a quorum
 	sequence   int64   // of the last save begun
+	unsaved    int     // saves of which it is not known that a quorum has them
 	news       string  // channel to tell of the release, once something was published
 }
 
 func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campaign, g *grant) (*Lease, error) {
 	lease := &Lease{
-		locker: l, name: c.name, keys: c.keys, owner: g.owner, token: g.token, settings: c.settings, turn: c.turn,
-		since: l.settings.clock.Elapsed(), span: span, end: g.end, number: g.token, skip: g.skip, state: g.state,
-		grown: g.proposals > 1,
+		locker: l, name: c.name, keys: c.keys, owner: g.owner, token: g.token, top: g.top, settings: c.settings, turn: c.turn,
+		since: l.settings.clock.Elapsed(), span: span, end: g.end, number: g.number, skip: g.skip, state: g.state,
+		grown: g.grown,
 	}
 	lease.extendAt = g.end - lease.validity() + c.settings.ttl/3
 	ctx, cancel := context.WithCancelCause(base)
@@ -57,7 +59,7 @@ func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campa
 	if err := l.hold(lease); err != nil {
 		lease.timer.Stop()
 		cancel(err)
-		l.withdraw(c, g)
+		l.withdraw(c.keys, g)
 		c.turn.leave()
 		return nil, err
 	}
@@ -77,6 +79,7 @@ func (l *Lease) Name() string { return l.name }
 func (l *Lease) Token() Token { return l.token }
 
 // Owner is the value that the lock keys hold: the identity, and random bits of this acquisition.
+// Leases that were handed on inside a process, without asking the nodes again, share it.
 func (l *Lease) Owner() string { return l.owner }
 
 // Context ends when the lease does, at the latest when its validity ends (earlier by
@@ -127,7 +130,9 @@ func (l *Lease) Err() error {
 }
 
 // Release ends the lease, and its context, and frees the name on all nodes. It returns nil when
-// a quorum of nodes has confirmed; the others are still told.
+// a quorum of nodes has confirmed; the others are still told. Where another goroutine of this
+// process waits for the name, the lease may instead be handed on to it, for some times, as a new
+// one with the next token; then no node is asked.
 //
 // When the lease had already ended, the error says how: the work may have overlapped with
 // another holder's. When no quorum can be reached it wraps ErrNoQuorum, and the name is free at
@@ -149,6 +154,12 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 
 	lasted := l.finish(ErrReleased, nil)
+	if lasted {
+		locker.telemetry.released(ctx, locker.settings.clock.Elapsed()-l.since, left)
+		if l.handOver() {
+			return nil
+		}
+	}
 	l.mu.Lock()
 	before := l.over
 	step := releaseOp(l.keys, ending{
@@ -157,7 +168,6 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Unlock()
 	var heard func(*result)
 	if lasted {
-		locker.telemetry.released(ctx, locker.settings.clock.Elapsed()-l.since, left)
 		heard = l.turn.hear()
 	}
 	decided := make(chan struct{})

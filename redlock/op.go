@@ -31,8 +31,8 @@ func ms(d time.Duration) int64 { return d.Milliseconds() }
 // The functions below make one step's op for each node. The arguments are as the scripts in
 // lua/ document them.
 
-func acquireOp(k keys, owner string, token Token, s *settings, ttl time.Duration) func(int) *op {
-	both, args := []string{k.lock, k.fence}, []any{owner, int64(token), ms(ttl), ms(s.fenceTTL)}
+func acquireOp(k keys, owner string, token, top Token, s *settings, ttl time.Duration) func(int) *op {
+	both, args := []string{k.lock, k.fence}, []any{owner, int64(token), ms(ttl), ms(s.fenceTTL), int64(top)}
 	return func(int) *op { return &op{script: acquireScript, keys: both, args: args} }
 }
 

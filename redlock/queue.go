@@ -9,7 +9,7 @@ import (
 
 // Inside a process, those who want one name queue first in, first out, and only the head asks
 // the nodes: what a local mutex can do is no burden for the lock service. The head keeps its
-// turn while it holds the lease.
+// turn while it holds the lease, and may leave it to the next together with the turn: see handover.go.
 
 // queues are the queues of all names that are in use in this process.
 type queues struct {
@@ -19,13 +19,23 @@ type queues struct {
 
 // A queue is the line of one name.
 type queue struct {
-	users   int             // in line, or at the head
-	waiting []chan struct{} // in line, in order of arrival
-	taken   bool            // somebody is at the head
+	users   int      // in line, or at the head
+	waiting []*place // in line, in order of arrival
+	taken   bool     // somebody is at the head
 
-	wanted  atomic.Bool // another process waited when the last lease was released
-	streak  int         // leases of this process without a pause; used by the head alone
-	watched *Watch      // used by the head alone
+	wanted atomic.Bool // another process waited when the last lease was released
+
+	// The head alone uses these.
+	streak   int   // leases of this process without a pause
+	reserved Token // the highest token of the last range
+	watched  *Watch
+}
+
+// A place is somebody's in the line.
+type place struct {
+	settings *leaseSettings
+	ready    chan struct{} // closed when the turn has come
+	gift     *grant        // what came with it
 }
 
 func newQueues() *queues { return &queues{byLock: map[string]*queue{}} }
@@ -35,11 +45,12 @@ type turn struct {
 	all   *queues
 	lock  string
 	queue *queue
-	once  sync.Once
+	gift  *grant // what the one before left, or nil: whoever has the turn sees to its end
+	over  bool
 }
 
 // enter waits until the caller is at the head. Without wait it returns nil if that is not now.
-func (qs *queues) enter(ctx context.Context, lock string, wait bool) (*turn, error) {
+func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSettings) (*turn, error) {
 	qs.mu.Lock()
 	q := qs.byLock[lock]
 	if q == nil {
@@ -57,52 +68,84 @@ func (qs *queues) enter(ctx context.Context, lock string, wait bool) (*turn, err
 		qs.mu.Unlock()
 		return nil, nil
 	}
-	ready := make(chan struct{})
-	q.waiting = append(q.waiting, ready)
+	p := &place{settings: s, ready: make(chan struct{})}
+	q.waiting = append(q.waiting, p)
 	q.users++
 	qs.mu.Unlock()
 
 	select {
-	case <-ready:
+	case <-p.ready:
+		t.gift = p.gift
 		return t, nil
 	case <-ctx.Done():
 	}
 	qs.mu.Lock()
-	if i := slices.Index(q.waiting, ready); i >= 0 {
+	defer qs.mu.Unlock()
+	if i := slices.Index(q.waiting, p); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		q.users--
-		qs.mu.Unlock()
 		return nil, context.Cause(ctx)
 	}
-	qs.mu.Unlock()
-	t.leave() // the turn came at the same moment
-	return nil, context.Cause(ctx)
+	t.gift = p.gift // the turn came at the same moment
+	return t, nil
+}
+
+// followed reports whether somebody is in line behind the head.
+func (t *turn) followed() bool {
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	return len(t.queue.waiting) > 0
+}
+
+// pass gives the turn to the next in line together with a grant, if fits says so of him.
+func (t *turn) pass(g *grant, fits func(*leaseSettings) bool) bool {
+	qs, q := t.all, t.queue
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if t.over || len(q.waiting) == 0 || !fits(q.waiting[0].settings) {
+		return false
+	}
+	t.over = true
+	q.users--
+	q.waiting[0].gift = g
+	q.next()
+	return true
+}
+
+// next gives the turn to the first in line. It is guarded by mu.
+func (q *queue) next() {
+	close(q.waiting[0].ready)
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
 }
 
 // leave gives the turn to the next in line. Only the first call counts.
 func (t *turn) leave() {
-	t.once.Do(func() {
-		qs, q := t.all, t.queue
-		var unused *Watch
-		qs.mu.Lock()
-		q.users--
-		switch {
-		case len(q.waiting) > 0:
-			next := q.waiting[0]
-			q.waiting = q.waiting[1:]
-			close(next)
-		default:
-			q.taken = false
-			if q.users == 0 {
-				delete(qs.byLock, t.lock)
-				unused = q.watched
-			}
-		}
-		qs.mu.Unlock()
-		if unused != nil {
-			unused.Close()
-		}
-	})
+	if unused := t.end(); unused != nil {
+		unused.Close()
+	}
+}
+
+// end returns what the queue listened with, if nobody needs it any more.
+func (t *turn) end() *Watch {
+	qs, q := t.all, t.queue
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if t.over {
+		return nil
+	}
+	t.over = true
+	q.users--
+	if len(q.waiting) > 0 {
+		q.next()
+		return nil
+	}
+	q.taken = false
+	if q.users > 0 {
+		return nil
+	}
+	delete(qs.byLock, t.lock)
+	return q.watched
 }
 
 // hear returns what takes note, when a release of the head has been answered, of whether

@@ -77,6 +77,16 @@ func (w *world) lockedBy(lease *redlock.Lease) int {
 	return n
 }
 
+// acquires recognizes the arguments of the script that acquires: name, sha, 2, lock, fence, owner,
+// token, ttl, fence ttl, last token. No other has a number in the last of ten.
+func acquires(args []any) bool {
+	if len(args) != 10 {
+		return false
+	}
+	_, isNumber := args[9].(int64)
+	return isNumber
+}
+
 // asked records when a client was asked to run the script that acquires.
 type asked struct {
 	mu sync.Mutex
@@ -88,7 +98,7 @@ func (a *asked) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return n
 func (a *asked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, c := range cmds {
-			if len(c.Args()) == 9 && c.Name() == "evalsha" { // name, sha, 2, lock, fence, owner, token, ttl, fence ttl
+			if c.Name() == "evalsha" && acquires(c.Args()) {
 				a.mu.Lock()
 				a.at = append(a.at, time.Now())
 				a.mu.Unlock()

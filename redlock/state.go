@@ -50,6 +50,7 @@ func (l *Lease) save(ctx context.Context, value []byte, news string) error {
 		l.news = news
 	}
 	l.sequence++
+	l.unsaved++
 	v := version{token: l.token, sequence: l.sequence, value: bytes.Clone(value)}
 	l.mu.Unlock()
 
@@ -64,6 +65,9 @@ func (l *Lease) save(ctx context.Context, value []byte, news string) error {
 	late := l.remaining() == 0
 	if !late && l.state.before(v) {
 		l.state = v
+	}
+	if !late {
+		l.unsaved--
 	}
 	l.mu.Unlock()
 	if late {

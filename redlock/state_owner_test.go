@@ -44,7 +44,7 @@ func (o *owners) ProcessHook(n redis.ProcessHook) redis.ProcessHook { return n }
 func (o *owners) ProcessPipelineHook(n redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, c := range cmds {
-			if args := c.Args(); len(args) == 9 { // name, sha, 2, lock, fence, owner, token, ttl, fence ttl
+			if args := c.Args(); acquires(args) {
 				o.mu.Lock()
 				o.seen[args[5].(string)] = true
 				o.mu.Unlock()

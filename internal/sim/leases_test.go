@@ -61,7 +61,9 @@ func (l *leases) run(ctx context.Context, h *host, rnd *rand.Rand) {
 		r := rand.New(rand.NewPCG(rnd.Uint64(), 0))
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				if !l.once(ctx, h, r) {
+				if r.IntN(4) == 0 {
+					l.crowd(ctx, h, r)
+				} else if !l.once(ctx, h, r) {
 					rest(ctx, about(r, l.pause))
 				}
 				rest(ctx, about(r, l.pause))
@@ -109,6 +111,37 @@ func (l *leases) once(ctx context.Context, h *host, rnd *rand.Rand) bool {
 	return true
 }
 
+// crowd has several goroutines of a host want one name for a moment, at the same time, so that it
+// is handed on inside the process.
+func (l *leases) crowd(ctx context.Context, h *host, rnd *rand.Rand) {
+	name := l.names[rnd.IntN(len(l.names))]
+	hold := time.Duration(1 + rnd.IntN(1+int(redlock.DefaultTTL)/40))
+	var all sync.WaitGroup
+	for range 2 + rnd.IntN(4) {
+		r := rand.New(rand.NewPCG(rnd.Uint64(), 0))
+		all.Go(func() {
+			l.w.did("acquire")
+			patience, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(20_000))*time.Millisecond)
+			defer cancel()
+			lease, err := h.locker.Acquire(patience, name)
+			if err != nil {
+				l.expected(err)
+				return
+			}
+			l.granted(h, lease)
+			if r.IntN(3) == 0 {
+				_ = l.save(lease, fmt.Sprintf("%s/%d", h.name, lease.Token()))
+			}
+			rest(lease.Context(), about(r, hold))
+			l.w.audit()
+			l.w.did("release")
+			l.expected(lease.Release(ctx))
+		})
+	}
+	all.Wait()
+	l.w.audit()
+}
+
 func (l *leases) acquire(ctx context.Context, h *host, rnd *rand.Rand, name string, auto bool) (*redlock.Lease, error) {
 	if rnd.IntN(3) == 0 {
 		l.w.did("try")
@@ -133,6 +166,9 @@ func (l *leases) granted(h *host, lease *redlock.Lease) {
 	if other := b.lease; other != nil && b.holder.knows(other) && h.knows(lease) {
 		l.w.violated("%s holds %s with token %d (%v left) while %s is granted it with token %d",
 			other.Owner(), lease.Name(), other.Token(), other.Remaining(), h.name, lease.Token())
+	}
+	if b.lease != nil && b.lease.Owner() == lease.Owner() {
+		l.w.did("handed on")
 	}
 	if lease.Token() <= b.token {
 		l.w.violated("token of %s went from %d to %d", lease.Name(), b.token, lease.Token())

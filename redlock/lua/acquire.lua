@@ -2,14 +2,16 @@
 --
 --   KEYS[1] lock     KEYS[2] fence
 --   ARGV[1] owner    ARGV[2] proposed token    ARGV[3] ttl, ms    ARGV[4] fence ttl, ms
+--   ARGV[5] the last of the tokens that are reserved, of which the proposed one is the first
 --
 -- Accepted when the lock is ours, or when it is free and fence < token, strictly: a fence that
 -- has reached the token says that this acquisition, or a later one, has been here and is over.
+-- The fence becomes the last of the range.
 -- Returns {1, state}, {0, holder, ms left} when taken, or {-1, fence} when the token is too old;
 -- the error BADFENCE and the fence where that is no number.
 -- Safe to run twice. The common case costs two calls.
 
-local owner, token = ARGV[1], ARGV[2]
+local owner, token, last = ARGV[1], ARGV[2], ARGV[5]
 
 local fresh = redis.call('SET', KEYS[1], owner, 'NX', 'PX', ARGV[3])
 if not fresh then
@@ -20,7 +22,7 @@ if not fresh then
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 
-local old = redis.call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET')
+local old = redis.call('SET', KEYS[2], last, 'PX', ARGV[4], 'GET')
 if not old then
   return {1, ''}
 end
@@ -45,9 +47,9 @@ if fresh and tonumber(fence) >= tonumber(token) then
 end
 
 -- A second proposal of ours may find a fence that a losing rival's release has raised further.
-if tonumber(fence) > tonumber(token) then
+if tonumber(fence) > tonumber(last) then
   redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
 elseif cut then
-  redis.call('SET', KEYS[2], token .. ' ' .. state, 'PX', ARGV[4])
+  redis.call('SET', KEYS[2], last .. ' ' .. state, 'PX', ARGV[4])
 end
 return {1, state}

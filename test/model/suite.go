@@ -17,7 +17,7 @@ var configurations = []configuration{
 	{"extension", lease, []string{"C=2", "P=1", "E=1", "K=3", "FREED"}, "an extension of each, which heals nodes and may raise its number", true},
 	{"restart", lease, []string{"C=2", "P=1", "K=3", "CRASHES=2", "FREED"}, "2 restarts without memory, of one node or of two; quarantine", true},
 	{"three", lease, []string{"C=3", "P=1", "K=3"}, "3 acquisitions", true},
-	{"reservation", lease, []string{"C=2", "P=1", "K=5", "W=2"}, "ranges of 2 tokens, handed on inside the process (designed, not built yet)", true},
+	{"reservation", lease, []string{"C=2", "P=1", "K=5", "W=2"}, "ranges of 2 tokens, handed on inside the process", true},
 	{"register", lease, []string{"C=2", "P=1", "K=3", "REGISTER"}, "each lease saves once; write-back", true},
 	{"clock", clock, []string{"C=2"}, "time in ticks, clocks of unequal rate; 2 clients that acquire and extend for ever", true},
 

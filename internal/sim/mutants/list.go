@@ -8,6 +8,7 @@ const (
 	quorumGo   = "internal/quorum/quorum.go"
 	acquireGo  = "redlock/acquire.go"
 	extendGo   = "redlock/extend.go"
+	handoverGo = "redlock/handover.go"
 	laneGo     = "redlock/lane.go"
 	nodeGo     = "redlock/node.go"
 )
@@ -24,6 +25,16 @@ var mutants = []mutant{
 		"acquire: fence < token, strictly", acquireLua,
 		`tonumber(fence) >= tonumber(token)`,
 		`tonumber(fence) > tonumber(token)`, "FENCE_NOT_STRICT", "",
+	},
+	{
+		"acquire: the fence is compared with the first token of a range", acquireLua,
+		`if fresh and tonumber(fence) >= tonumber(token) then`,
+		`if fresh and tonumber(fence) >= tonumber(last) then`, "RESERVE_CHECKS_TOP", "",
+	},
+	{
+		"acquire: the fence becomes the last token of a range", acquireLua,
+		`local owner, token, last = ARGV[1], ARGV[2], ARGV[5]`,
+		`local owner, token, last = ARGV[1], ARGV[2], ARGV[2]`, "RESERVE_NOT_TOP", "",
 	},
 	{
 		"acquire: only the owner's lock is ours", acquireLua,
@@ -139,7 +150,7 @@ var mutants = []mutant{
 	},
 	{
 		"an attempt that failed is released on all nodes", acquireGo,
-		`		l.withdraw(c, &grant{owner: owner, token: token, skip: skip, proposals: proposal})
+		`		l.withdraw(c.keys, g)
 		if err != nil {
 			return nil, err
 		}
@@ -167,8 +178,43 @@ var mutants = []mutant{
 	},
 	{
 		"a proposal is above the fences that were seen", acquireGo,
-		`floor = max(floor, fence)`,
+		`floor = max(floor, fence, top)`,
 		`floor = max(floor, 0*fence)`, "", "./redlock TestTokensNearTheLimitAreGivenOutToTheLast",
+	},
+
+	// Handing over inside a process.
+	{
+		"hand-over: no token beyond the range", handoverGo,
+		`if g.token > g.top || `,
+		`if `, "", "",
+	},
+	{
+		"hand-over: the next has the whole TTL, but for a part", handoverGo,
+		`quorum.Validity(ttl, ttl/handOverPart)`,
+		`quorum.Validity(ttl, ttl)`, "", "./redlock TestALeaseIsHandedOnForABoundedShareOfItsTTL",
+	},
+	{
+		"hand-over: only for the TTL that the nodes were told", handoverGo,
+		`return next.ttl == ttl && `,
+		`return `, "", "./redlock TestALeaseIsNotHandedOnWhereTheNextWouldGetLessThanItsOwn",
+	},
+	{
+		"hand-over: not after a save whose outcome is open", handoverGo,
+		` && l.unsaved == 0`,
+		``, "", "./redlock TestALeaseIsNotHandedOnWhereTheNextWouldGetLessThanItsOwn",
+	},
+	{
+		"hand-over: the fence number goes along", handoverGo,
+		`top: l.top, number: l.number,`,
+		`top: l.top, number: l.token + 1,`, "", "./redlock TestANodeThatIsHealedGetsTheFenceOfTheWholeRange",
+	},
+	{
+		"hand-over: what nobody takes is released", handoverGo,
+		`		l.withdraw(c.keys, t.gift)
+	}
+	t.leave()`,
+		`	}
+	t.leave()`, "", "./redlock TestAGiftThatNobodyTakesIsPassedOnOrReleased",
 	},
 
 	// Nodes that forget.
