@@ -80,8 +80,8 @@ var mutants = []mutant{
 	},
 
 	{
-		"release: raises the fence after a second proposal", "redlock/lease.go",
-		`grown: g.proposals > 1,`,
+		"release: raises the fence after a second proposal", acquireGo,
+		`grown: proposal > 1,`,
 		``, "RELEASE_TRUSTS_LOCK", "./redlock TestAReleaseRaisesTheFenceWhereTheFirstProposalHadTheLock",
 	},
 	{
