@@ -171,6 +171,8 @@ func mysqlNumber(err error) string {
 // explain says what an error of the database means, and what to do.
 func (d Dialect) explain(ctx context.Context, err error, ddl string) error {
 	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	case d.is(err, conflicts):

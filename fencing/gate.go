@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/quorate/quorate/redlock"
 )
@@ -28,17 +29,22 @@ func (f GateFunc) Admit(ctx context.Context, resource string, token redlock.Toke
 	return f(ctx, resource, token)
 }
 
-// missing reports whether there is no gate behind the interface.
+// missing reports whether there is no gate behind the interface: also a nil pointer, or a nil function,
+// of any type, which would be noticed at its first use only.
 func missing(gate Gate) bool {
-	switch g := gate.(type) {
-	case nil:
+	if gate == nil {
 		return true
-	case GateFunc:
-		return g == nil
-	case *RedisGate:
-		return g == nil
+	}
+	switch v := reflect.ValueOf(gate); v.Kind() {
+	case reflect.Pointer, reflect.Func:
+		return v.IsNil()
 	}
 	return false
+}
+
+// unmade is the error of a gate or table that is nil, or was not made by its constructor.
+func unmade(what, constructor string) error {
+	return fmt.Errorf("%w: the %s is nil or was not made; make it with %s", redlock.ErrInvalidOption, what, constructor)
 }
 
 // maxToken is the largest integer that Lua's numbers hold exactly, and that redlock proposes.

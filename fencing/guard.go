@@ -123,7 +123,7 @@ func label(resources []string) string {
 // check finds what is wrong with a call before a node hears of it.
 func (g *Guard) check(c *call) error {
 	if c.fn == nil {
-		return fmt.Errorf("fencing: guard %s: %w: the function is nil", label(c.resources), redlock.ErrInvalidOption)
+		return fmt.Errorf("fencing: guard %s: %w: the function is nil; give what is to be done while the resource is held", label(c.resources), redlock.ErrInvalidOption)
 	}
 	if len(c.resources) == 0 {
 		return fmt.Errorf("fencing: guard: %w: there are no resources; name those that the function changes", redlock.ErrInvalidOption)

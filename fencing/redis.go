@@ -163,6 +163,9 @@ func (g *RedisGate) run(ctx context.Context, op, resource string, token redlock.
 }
 
 func (g *RedisGate) check(resource string, token redlock.Token, keys []string) (fence string, err error) {
+	if g == nil || g.client == nil {
+		return "", unmade("gate", "NewRedisGate")
+	}
 	if err := checkTicket(resource, token); err != nil {
 		return "", err
 	}

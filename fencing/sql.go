@@ -77,7 +77,10 @@ func (g *SQLGate) DDL() string {
 // it says nothing about the token, roll back and run the transaction again. ErrNoTable, sql.ErrTxDone,
 // ErrInvalidToken, redlock.ErrInvalidName, or the driver's. After none of these was anything written.
 func (g *SQLGate) Admit(ctx context.Context, tx *sql.Tx, resource string, token redlock.Token) error {
-	if tx == nil {
+	switch {
+	case g.unmade():
+		return fmt.Errorf("fencing: admit %q: %w", resource, unmade("gate", "NewSQLGate"))
+	case tx == nil:
 		return fmt.Errorf("fencing: admit %q: %w: the transaction is nil; begin one with db.BeginTx", resource, redlock.ErrInvalidOption)
 	}
 	if err := checkTicket(resource, token); err != nil {
@@ -170,5 +173,8 @@ func (g *SQLGate) key(resource string) any {
 // that the database undid the transaction because of others, and that the same transaction may pass
 // when it is run again.
 func (g *SQLGate) Conflict(err error) bool {
-	return errors.Is(err, ErrTxConflict) || g.dialect.is(err, conflicts)
+	return errors.Is(err, ErrTxConflict) || !g.unmade() && g.dialect.is(err, conflicts)
 }
+
+// unmade reports whether NewSQLGate did not make the gate.
+func (g *SQLGate) unmade() bool { return g == nil || g.telemetry == nil }

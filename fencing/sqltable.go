@@ -80,8 +80,11 @@ func (t *SQLTable) DDL() string {
 // the driver's. Only after a driver's error may the row have been changed. An error about a key with
 // several rows comes after the fact: in a transaction, roll back.
 func (t *SQLTable) Update(ctx context.Context, db DB, token redlock.Token, key, set Columns) error {
+	if t.unmade() {
+		return fmt.Errorf("fencing: update: %w", unmade("table", "NewSQLTable"))
+	}
 	if missingDB(db) {
-		return fmt.Errorf("fencing: update %s: %w: the database is nil", t.name, redlock.ErrInvalidOption)
+		return fmt.Errorf("fencing: update %s: %w: the database is nil; give a *sql.DB, *sql.Conn or *sql.Tx", t.name, redlock.ErrInvalidOption)
 	}
 	query, args, err := t.Statement(token, key, set)
 	if err != nil {
@@ -138,6 +141,9 @@ func (t *SQLTable) untouched(ctx context.Context, db DB, token redlock.Token, ke
 // own: in a batch, or by a driver without database/sql. When it changes no row, the token is stale, or
 // there is no such row, or (MySQL, without clientFoundRows) the row is as it should be already.
 func (t *SQLTable) Statement(token redlock.Token, key, set Columns) (query string, args []any, err error) {
+	if t.unmade() {
+		return "", nil, fmt.Errorf("fencing: update: %w", unmade("table", "NewSQLTable"))
+	}
 	if err := checkToken(token); err != nil {
 		return "", nil, fmt.Errorf("fencing: update %s: %w", t.name, err)
 	}
@@ -163,6 +169,9 @@ func (t *SQLTable) Statement(token redlock.Token, key, set Columns) (query strin
 	b.WriteString(where + " AND " + t.column + " <= " + t.dialect.placeholder(len(args)))
 	return b.String(), args, nil
 }
+
+// unmade reports whether NewSQLTable did not make the table.
+func (t *SQLTable) unmade() bool { return t == nil || t.telemetry == nil }
 
 // where is the condition on the key, and the arguments with its values.
 func (t *SQLTable) where(args []any, key Columns) (string, []any) {

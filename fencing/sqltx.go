@@ -24,10 +24,12 @@ const maxConflicts = 10
 // tried again: a holder that tries once more itself does so with the same token.
 func (g *SQLGate) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, resource string, token redlock.Token, fn func(tx *sql.Tx) error) error {
 	switch {
+	case g.unmade():
+		return fmt.Errorf("fencing: transaction %q: %w", resource, unmade("gate", "NewSQLGate"))
 	case db == nil:
-		return fmt.Errorf("fencing: transaction %q: %w: the database is nil", resource, redlock.ErrInvalidOption)
+		return fmt.Errorf("fencing: transaction %q: %w: the database is nil; open one with sql.Open", resource, redlock.ErrInvalidOption)
 	case fn == nil:
-		return fmt.Errorf("fencing: transaction %q: %w: the function is nil", resource, redlock.ErrInvalidOption)
+		return fmt.Errorf("fencing: transaction %q: %w: the function is nil; give what the transaction is to write", resource, redlock.ErrInvalidOption)
 	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.MaxElapsedTime = 2*time.Millisecond, 100*time.Millisecond, 0
@@ -52,7 +54,7 @@ func (g *SQLGate) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, res
 func (g *SQLGate) once(ctx context.Context, db *sql.DB, opts *sql.TxOptions, resource string, token redlock.Token, fn func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("fencing: transaction %q: begin: %w", resource, err)
+		return fmt.Errorf("fencing: transaction %q: begin: %w", resource, g.dialect.explain(ctx, err, g.DDL()))
 	}
 	// After Commit, and where ctx has ended, it does nothing; a panic of fn leaves no transaction open.
 	defer func() { _ = tx.Rollback() }()
@@ -72,9 +74,10 @@ func (g *SQLGate) once(ctx context.Context, db *sql.DB, opts *sql.TxOptions, res
 }
 
 // On is the gate as a Guard and a handler want it: it admits in a transaction of its own. From then on
-// older tokens are refused; the writes still need Admit, in their own transactions.
+// older tokens are refused; the writes still need Admit, in their own transactions. Without a database
+// it is nil, which NewGuard and NewHandler refuse.
 func (g *SQLGate) On(db *sql.DB) Gate {
-	if g == nil || db == nil {
+	if g.unmade() || db == nil {
 		return nil
 	}
 	return GateFunc(func(ctx context.Context, resource string, token redlock.Token) error {

@@ -44,11 +44,13 @@ func open(t *testing.T, dialect fencing.Dialect, driver, dsn string) *database {
 }
 
 func postgres(t *testing.T) *database {
-	return open(t, fencing.PostgreSQL, "pgx", fmt.Sprintf("postgres://quorate@127.0.0.1:%d/postgres?sslmode=disable", servers.postgres.port))
+	s := servers.postgres
+	return open(t, fencing.PostgreSQL, "pgx", fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", s.User(), s.Addr(), s.Database()))
 }
 
 func mariadb(t *testing.T, params string) *database {
-	return open(t, fencing.MySQL, "mysql", servers.mariadb.mysql("quorate", params))
+	s := servers.mariadb
+	return open(t, fencing.MySQL, "mysql", fmt.Sprintf("%s@tcp(%s)/%s?%s", s.User(), s.Addr(), s.Database(), params))
 }
 
 func sqlite(t *testing.T, params string) *database {

@@ -147,6 +147,59 @@ func TestWhatIsWrongIsToldWithWhatToDo(t *testing.T) {
 	})
 }
 
+// What fails before the admission fails before the caller's function, and leaves nothing behind: no row, no
+// fence, and no open transaction, which would stand in the way of the writes at the end.
+func TestNothingIsWrittenWithoutAnAdmission(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		d.exec("CREATE TABLE " + d.data + " (id int PRIMARY KEY)")
+		missing, err := fencing.NewSQLGate(d.dialect, fencing.WithTable("nowhere"))
+		require.NoError(t, err)
+		closed, err := sql.Open("sqlite", "file::memory:")
+		require.NoError(t, err)
+		require.NoError(t, closed.Close())
+		hungUp := errors.New("the client hung up")
+		over, cancel := context.WithCancelCause(t.Context())
+		cancel(hungUp)
+		for name, c := range map[string]struct {
+			gate     *fencing.SQLGate
+			db       *sql.DB
+			ctx      context.Context
+			resource string
+			token    redlock.Token
+			want     error
+		}{
+			"no table":         {missing, d.db, t.Context(), "sku:42", 33, fencing.ErrNoTable},
+			"no token":         {d.gate, d.db, t.Context(), "sku:42", 0, fencing.ErrInvalidToken},
+			"a negative token": {d.gate, d.db, t.Context(), "sku:42", -1, fencing.ErrInvalidToken},
+			"no resource":      {d.gate, d.db, t.Context(), "", 33, redlock.ErrInvalidName},
+			"no database":      {d.gate, nil, t.Context(), "sku:42", 33, redlock.ErrInvalidOption},
+			"a closed one":     {d.gate, closed, t.Context(), "sku:42", 33, nil},
+			"no time left":     {d.gate, d.db, over, "sku:42", 33, hungUp},
+		} {
+			err := c.gate.InTx(c.ctx, c.db, nil, c.resource, c.token, func(tx *sql.Tx) error {
+				t.Error("was run: " + name)
+				return nil
+			})
+			require.Error(t, err, name)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want, name)
+			}
+			require.ErrorContains(t, err, "fencing: ", name)
+		}
+		for _, end := range []func(*sql.Tx) error{(*sql.Tx).Commit, (*sql.Tx).Rollback} {
+			tx := d.begin(nil)
+			require.NoError(t, end(tx))
+			require.ErrorIs(t, d.gate.Admit(t.Context(), tx, "sku:42", 33), sql.ErrTxDone)
+		}
+		assert.Zero(t, d.int("SELECT count(*) FROM "+d.fences))
+		require.NoError(t, d.gate.InTx(t.Context(), d.db, nil, "sku:42", 1, func(tx *sql.Tx) error {
+			_, err := tx.Exec("INSERT INTO " + d.data + " VALUES (1)")
+			return err
+		}))
+		assert.EqualValues(t, 1, d.int("SELECT count(*) FROM "+d.data))
+	})
+}
+
 func TestHostileIdentifiersAreNamesAndNothingElse(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		for _, name := range []string{"a b", `a"b`, "a`b", "a'b", "a; DROP TABLE " + d.fences, "a--", "a/*b", "select", "Ä", `a\`, "a)b", "a$1?"} {

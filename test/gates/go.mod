@@ -6,6 +6,8 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/quorate/quorate v0.0.0
+	github.com/quorate/quorate/test v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.60.1
 )
@@ -24,7 +26,6 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -42,4 +43,8 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/quorate/quorate => ../../
+replace (
+	github.com/quorate/quorate => ../../
+	github.com/quorate/quorate/scheduler/gocron => ../../scheduler/gocron
+	github.com/quorate/quorate/test => ../
+)

@@ -70,3 +70,28 @@ func TestTheWriteOfAPausedHolderIsRefusedByTheDatabase(t *testing.T) {
 		})
 	}
 }
+
+func TestAGuardWhoseTableIsMissingRunsNothingAndGivesTheResourceBack(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		nodes := redlocktest.Start(t, 3)
+		locker, err := redlock.New(nodes.Clients())
+		require.NoError(t, err)
+		t.Cleanup(func() { locker.Close() })
+		missing, err := fencing.NewSQLGate(d.dialect, fencing.WithTable("nowhere"))
+		require.NoError(t, err)
+		guard, err := fencing.NewGuard(locker, missing.On(d.db))
+		require.NoError(t, err)
+		never := func(context.Context, redlock.Token) error {
+			t.Error("was run without an admission")
+			return nil
+		}
+		for range 2 { // the second finds the resource free
+			err = guard.TryDo(t.Context(), "sku:42", never)
+			require.ErrorIs(t, err, fencing.ErrNoTable)
+			require.ErrorContains(t, err, `fencing: guard "sku:42": not admitted`)
+			require.ErrorContains(t, err, "create it first: "+missing.DDL())
+		}
+		_, err = fencing.NewGuard(locker, d.gate.On(nil))
+		require.ErrorIs(t, err, redlock.ErrInvalidOption, "a gate on no database is none")
+	})
+}
