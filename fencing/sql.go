@@ -83,13 +83,23 @@ func (g *SQLGate) Admit(ctx context.Context, tx *sql.Tx, resource string, token 
 	case tx == nil:
 		return fmt.Errorf("fencing: admit %q: %w: the transaction is nil; begin one with db.BeginTx", resource, redlock.ErrInvalidOption)
 	}
+	return g.admit(ctx, tx, resource, token)
+}
+
+// A querier is a *sql.Tx, or a *sql.DB, where each statement is a transaction.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func (g *SQLGate) admit(ctx context.Context, q querier, resource string, token redlock.Token) error {
 	if err := checkTicket(resource, token); err != nil {
 		return fmt.Errorf("fencing: admit %q: %w", resource, err)
 	}
 	if !utf8.ValidString(resource) || strings.Contains(resource, "\x00") {
 		return fmt.Errorf("fencing: admit %q: %w: it is not UTF-8, or has a zero byte, which not every database stores", resource, redlock.ErrInvalidName)
 	}
-	seen, err := g.admit(ctx, tx, resource, token)
+	seen, err := g.raise(ctx, q, resource, token)
 	switch {
 	case errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("fencing: admit %q: %w; call Admit before Commit and Rollback, with a context that still lasts", resource, err)
@@ -102,11 +112,12 @@ func (g *SQLGate) Admit(ctx context.Context, tx *sql.Tx, resource string, token 
 	return nil
 }
 
-// admit raises the fence to the token, unless it is higher, and returns what it is then. In every case
-// the transaction has the row's lock. All statements look at the row as it is now, not as in a
-// snapshot, or fail with a conflict where the isolation level forbids that.
-func (g *SQLGate) admit(ctx context.Context, tx *sql.Tx, resource string, token redlock.Token) (seen redlock.Token, err error) {
-	result, err := tx.ExecContext(ctx, g.upsert(), g.args(resource, token)...)
+// raise raises the fence to the token, unless it is higher, and returns what it is then. In every case
+// a transaction has the row's lock. All statements look at the row as it is now, not as in a
+// snapshot, or fail with a conflict where the isolation level forbids that. Where each statement is
+// a transaction, another may raise the fence between the two: then the token is an old one by now.
+func (g *SQLGate) raise(ctx context.Context, q querier, resource string, token redlock.Token) (seen redlock.Token, err error) {
+	result, err := q.ExecContext(ctx, g.upsert(), g.args(resource, token)...)
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +131,7 @@ func (g *SQLGate) admit(ctx context.Context, tx *sql.Tx, resource string, token 
 	// MySQL counts rows that are different now, or with the flag CLIENT_FOUND_ROWS also others: a
 	// token that is admitted again is not to be told from one that is refused.
 	var fence redlock.Token
-	err = tx.QueryRowContext(ctx, g.look(), g.key(resource)).Scan(&fence)
+	err = q.QueryRowContext(ctx, g.look(), g.key(resource)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("%w: the row in %s has gone in the middle of it; find out who deletes fences", ErrDamagedFence, g.name)
 	}

@@ -310,3 +310,14 @@ func TestBadInputOfASQLGate(t *testing.T) {
 	}
 	assert.Empty(t, a.said)
 }
+
+func TestAGuardsAdmissionIsOneStatement(t *testing.T) {
+	for _, dialect := range []fencing.Dialect{fencing.PostgreSQL, fencing.SQLite} {
+		a := &answers{affected: 1}
+		db := sql.OpenDB(a)
+		defer db.Close()
+		require.NoError(t, newSQLGate(t, dialect).On(db).Admit(t.Context(), "sku:42", 33))
+		require.Len(t, a.said, 1)
+		require.Contains(t, a.said[0], "INSERT INTO")
+	}
+}

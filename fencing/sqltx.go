@@ -31,10 +31,15 @@ func (g *SQLGate) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, res
 	case fn == nil:
 		return fmt.Errorf("fencing: transaction %q: %w: the function is nil; give what the transaction is to write", resource, redlock.ErrInvalidOption)
 	}
+	return g.again(ctx, resource, func() error { return g.once(ctx, db, opts, resource, token, fn) })
+}
+
+// again runs a transaction until it does not conflict with others, or has too often.
+func (g *SQLGate) again(ctx context.Context, resource string, transaction func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.MaxElapsedTime = 2*time.Millisecond, 100*time.Millisecond, 0
 	for tries := 1; ; tries++ {
-		err := g.once(ctx, db, opts, resource, token, fn)
+		err := transaction()
 		if err == nil || !g.Conflict(err) {
 			return err
 		}
@@ -73,14 +78,15 @@ func (g *SQLGate) once(ctx context.Context, db *sql.DB, opts *sql.TxOptions, res
 	return nil
 }
 
-// On is the gate as a Guard and a handler want it: it admits in a transaction of its own. From then on
-// older tokens are refused; the writes still need Admit, in their own transactions. Without a database
-// it is nil, which NewGuard and NewHandler refuse.
+// On is the gate as a Guard and a handler want it: it admits by a statement of its own, which the database
+// commits by itself. From then on older tokens are refused; the writes still need Admit, in their own
+// transactions. A conflict is tried again as in InTx. Without a database it is nil, which NewGuard and
+// NewHandler refuse.
 func (g *SQLGate) On(db *sql.DB) Gate {
 	if g.unmade() || db == nil {
 		return nil
 	}
 	return GateFunc(func(ctx context.Context, resource string, token redlock.Token) error {
-		return g.InTx(ctx, db, nil, resource, token, func(*sql.Tx) error { return nil })
+		return g.again(ctx, resource, func() error { return g.admit(ctx, db, resource, token) })
 	})
 }

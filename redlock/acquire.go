@@ -129,21 +129,19 @@ func (c *campaign) run(ctx context.Context) (*grant, error) {
 		}
 		return nil, c.giveUp(err)
 	}
-	var err error
-	if c.turn, err = l.queues.enter(ctx, c.keys.lock, c.wait, &c.settings); err != nil {
+	turn, gift, err := l.queues.enter(ctx, c.keys.lock, c.wait, &c.settings)
+	if c.turn = turn; err != nil {
 		return nil, c.giveUp(fmt.Errorf("%w; others in this process were ahead in the line", err))
 	}
 	if c.turn == nil {
 		return nil, &QuorumError{Op: "acquire", Name: c.name, Err: ErrTaken, Holder: "another caller in this process", Quorum: need}
 	}
 	if err := context.Cause(ctx); err != nil {
-		c.decline()
+		c.decline(gift)
 		return nil, c.giveUp(err)
 	}
-	if c.turn.gift != nil {
-		if won := c.receive(); won != nil {
-			return won, nil
-		}
+	if gift != nil && c.receive(gift) {
+		return gift, nil
 	}
 	won, err := c.campaign(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func (l *Lease) handOver() bool {
 	l.mu.Lock()
 	// What is on its way to the nodes, or has failed there, is for the release to bring in order.
 	// And a release that is to be published has to be one.
-	plain := l.news == "" && !l.extending && l.failure == nil && l.unsaved == 0
+	plain := !l.published && !l.extending && l.failure == nil && l.unsaved == 0
 	g := &grant{
 		owner: l.owner, token: l.token + 1, top: l.top, number: l.number, grown: l.grown, held: true,
 		end: l.end, state: l.state, skip: l.skip,
@@ -59,24 +59,22 @@ func (l *Locker) pass(t *turn, g *grant, ttl time.Duration) bool {
 }
 
 // receive makes the grant that came with the turn the caller's, if it is still worth having.
-func (c *campaign) receive() *grant {
-	l, g := c.locker, c.turn.gift
-	if g.end-l.settings.clock.Elapsed() < c.settings.minValidity {
-		l.withdraw(c.keys, g)
-		return nil
+func (c *campaign) receive(g *grant) bool {
+	if g.end-c.locker.settings.clock.Elapsed() < c.settings.minValidity {
+		c.locker.withdraw(c.keys, g)
+		return false
 	}
 	c.turn.queue.streak++
-	return g
+	return true
 }
 
 // decline leaves what came with the turn to the next, or to nobody.
-func (c *campaign) decline() {
-	l, t := c.locker, c.turn
-	if t.gift != nil {
-		if l.pass(t, t.gift, c.settings.ttl) {
+func (c *campaign) decline(g *grant) {
+	if g != nil {
+		if c.locker.pass(c.turn, g, c.settings.ttl) {
 			return
 		}
-		l.withdraw(c.keys, t.gift)
+		c.locker.withdraw(c.keys, g)
 	}
-	t.leave()
+	c.turn.leave()
 }

@@ -130,9 +130,11 @@ func TestALeaseIsNotHandedOnWhereTheNextWouldGetLessThanItsOwn(t *testing.T) {
 		before func(t *testing.T, w *world, lease *redlock.Lease)
 		opts   []redlock.LeaseOption // of the next
 	}{
-		"another TTL":       {opts: []redlock.LeaseOption{redlock.WithTTL(9 * time.Second)}},
-		"more validity":     {opts: []redlock.LeaseOption{redlock.WithMinValidity(7915 * time.Millisecond)}},
-		"something to tell": {before: func(t *testing.T, _ *world, l *redlock.Lease) { require.NoError(t, l.Publish(t.Context(), []byte("news"))) }},
+		"another TTL":   {opts: []redlock.LeaseOption{redlock.WithTTL(9 * time.Second)}},
+		"more validity": {opts: []redlock.LeaseOption{redlock.WithMinValidity(7915 * time.Millisecond)}},
+		"something to tell": {before: func(t *testing.T, _ *world, l *redlock.Lease) {
+			require.NoError(t, l.Publish(t.Context(), []byte("news")))
+		}},
 		"a save that failed": {before: func(t *testing.T, w *world, l *redlock.Lease) {
 			w.fleet.Partition(0, 1)
 			require.Error(t, l.Save(t.Context(), []byte("unknown")))

@@ -42,7 +42,7 @@ type Lease struct {
 	state      version // last known to be at a quorum
 	sequence   int64   // of the last save begun
 	unsaved    int     // saves of which it is not known that a quorum has them
-	news       string  // channel to tell of the release, once something was published
+	published  bool    // something was, and so is the release
 }
 
 func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campaign, g *grant) (*Lease, error) {
@@ -153,6 +153,8 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	left := l.remaining()
 	l.mu.Unlock()
 
+	sent := locker.sending()
+	defer sent()
 	lasted := l.finish(ErrReleased, nil)
 	if lasted {
 		locker.telemetry.released(ctx, locker.settings.clock.Elapsed()-l.since, left)
@@ -162,9 +164,11 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	}
 	l.mu.Lock()
 	before := l.over
-	step := releaseOp(l.keys, ending{
-		owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip, news: l.news,
-	}, &locker.settings)
+	e := ending{owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip}
+	if l.published {
+		e.news = l.keys.news()
+	}
+	step := releaseOp(l.keys, e, &locker.settings)
 	l.mu.Unlock()
 	var heard func(*result)
 	if lasted {
@@ -180,6 +184,7 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	})
 	// The next in line may ask at once: its steps follow the release on every lane.
 	l.turn.leave()
+	sent()
 
 	select {
 	case <-decided:

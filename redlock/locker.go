@@ -220,6 +220,17 @@ func (l *Locker) begin(ctx context.Context, op, name string) (_ context.Context,
 	}, nil
 }
 
+// sending has Close wait until a release is on its way: until sent is called, for the first time.
+func (l *Locker) sending() (sent func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return func() {}
+	}
+	l.calls.Add(1)
+	return sync.OnceFunc(l.calls.Done)
+}
+
 // hold takes note of a lease that was won.
 func (l *Locker) hold(lease *Lease) error {
 	l.mu.Lock()

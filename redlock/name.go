@@ -20,11 +20,18 @@ const (
 // no name's lock key: either the '}' has no hash tag before it, or the ending is kept for fence keys.
 const newsSuffix = "}" + fenceSuffix
 
-// keys are the two keys of one name on every node, which share a hash slot, and its channels.
+// keys are the two keys of one name on every node, which share a hash slot.
 type keys struct {
 	lock  string // the owner, with the TTL; also the channel that wakes those who wait for the name
 	fence string // the fence and the state; outlives the lock
-	news  string // no key: the channel that wakes those who watch the name
+}
+
+// news is no key, but the channel that wakes those who watch the name.
+func (k keys) news() string {
+	if hasHashTag(k.lock) {
+		return k.fence
+	}
+	return k.lock + newsSuffix
 }
 
 // keysOf maps a name to its keys. The lock key is prefix + name and nothing else, so that a
@@ -43,13 +50,13 @@ func keysOf(prefix, name string) (keys, error) {
 			return keys{}, fmt.Errorf("%w: %q ends, behind a hash tag, in %q or %q, which are kept for fence keys",
 				ErrInvalidName, name, fenceSuffix, taggedFenceSuffix)
 		}
-		return keys{lock: lock, fence: lock + taggedFenceSuffix, news: lock + taggedFenceSuffix}, nil
+		return keys{lock: lock, fence: lock + taggedFenceSuffix}, nil
 	}
 	if strings.Contains(lock, "}") {
 		return keys{}, fmt.Errorf("%w: %q has a '}' without a hash tag {…} before it, so its two keys could not share a hash slot",
 			ErrInvalidName, name)
 	}
-	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix, news: lock + newsSuffix}, nil
+	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix}, nil
 }
 
 // hasHashTag reports whether Redis Cluster would hash only a part of the key: what stands

@@ -29,7 +29,8 @@ func TestNamesWhoseKeysCouldNotShareASlotAreRefused(t *testing.T) {
 func TestTheBareNameIsTheLockKeyWithoutAPrefix(t *testing.T) {
 	k, err := keysOf("", "resource")
 	require.NoError(t, err)
-	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence", news: "resource}:fence"}, k)
+	require.Equal(t, keys{lock: "resource", fence: "{resource}:fence"}, k)
+	require.Equal(t, "resource}:fence", k.news())
 }
 
 func TestNoTwoNamesShareAKey(t *testing.T) {
@@ -57,10 +58,10 @@ func TestANamesNewsHaveAChannelOfTheirOwnUnderTheKeyPrefix(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			require.True(t, strings.HasPrefix(k.news, prefix), "%q", k.news)
-			require.Empty(t, used[k.news], "%q of %q", k.news, name)
-			used[k.news] = name
-			_, err = keysOf("", k.news)
+			require.True(t, strings.HasPrefix(k.news(), prefix), "%q", k.news())
+			require.Empty(t, used[k.news()], "%q of %q", k.news(), name)
+			used[k.news()] = name
+			_, err = keysOf("", k.news())
 			require.ErrorIs(t, err, ErrInvalidName, "prefix %q, name %q: it is no lock's name", prefix, name)
 		}
 		require.NotEmpty(t, used)

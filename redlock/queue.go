@@ -19,6 +19,7 @@ type queues struct {
 
 // A queue is the line of one name.
 type queue struct {
+	lock    string   // the name's lock key
 	users   int      // in line, or at the head
 	waiting []*place // in line, in order of arrival
 	taken   bool     // somebody is at the head
@@ -43,30 +44,29 @@ func newQueues() *queues { return &queues{byLock: map[string]*queue{}} }
 // A turn is the head's place in a queue.
 type turn struct {
 	all   *queues
-	lock  string
 	queue *queue
-	gift  *grant // what the one before left, or nil: whoever has the turn sees to its end
 	over  bool
 }
 
-// enter waits until the caller is at the head. Without wait it returns nil if that is not now.
-func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSettings) (*turn, error) {
+// enter waits until the caller is at the head, and returns what the one before left there for him.
+// Without wait it returns nil if that is not now.
+func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSettings) (*turn, *grant, error) {
 	qs.mu.Lock()
 	q := qs.byLock[lock]
 	if q == nil {
-		q = &queue{}
+		q = &queue{lock: lock}
 		qs.byLock[lock] = q
 	}
-	t := &turn{all: qs, lock: lock, queue: q}
+	t := &turn{all: qs, queue: q}
 	if !q.taken {
 		q.taken = true
 		q.users++
 		qs.mu.Unlock()
-		return t, nil
+		return t, nil, nil
 	}
 	if !wait {
 		qs.mu.Unlock()
-		return nil, nil
+		return nil, nil, nil
 	}
 	p := &place{settings: s, ready: make(chan struct{})}
 	q.waiting = append(q.waiting, p)
@@ -75,8 +75,7 @@ func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSet
 
 	select {
 	case <-p.ready:
-		t.gift = p.gift
-		return t, nil
+		return t, p.gift, nil
 	case <-ctx.Done():
 	}
 	qs.mu.Lock()
@@ -84,10 +83,9 @@ func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSet
 	if i := slices.Index(q.waiting, p); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		q.users--
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
-	t.gift = p.gift // the turn came at the same moment
-	return t, nil
+	return t, p.gift, nil // the turn came at the same moment
 }
 
 // followed reports whether somebody is in line behind the head.
@@ -144,7 +142,7 @@ func (t *turn) end() *Watch {
 	if q.users > 0 {
 		return nil
 	}
-	delete(qs.byLock, t.lock)
+	delete(qs.byLock, q.lock)
 	return q.watched
 }
 

@@ -31,7 +31,7 @@ func (l *Lease) Save(ctx context.Context, value []byte) error {
 // released; not those who wait to acquire it. It costs the nodes one call more than Save does, and
 // so does the release.
 func (l *Lease) Publish(ctx context.Context, value []byte) error {
-	return l.save(ctx, value, l.keys.news)
+	return l.save(ctx, value, l.keys.news())
 }
 
 func (l *Lease) save(ctx context.Context, value []byte, news string) error {
@@ -46,9 +46,7 @@ func (l *Lease) save(ctx context.Context, value []byte, news string) error {
 		l.endIfDue()
 		return l.Err()
 	}
-	if news != "" {
-		l.news = news
-	}
+	l.published = l.published || news != ""
 	l.sequence++
 	l.unsaved++
 	v := version{token: l.token, sequence: l.sequence, value: bytes.Clone(value)}

@@ -40,7 +40,7 @@ func (l *Locker) Watch(name string) (*Watch, error) {
 		return nil, fmt.Errorf("redlock: watch: %w", err)
 	}
 	l.fleet.run() // the listeners are woken by the lanes
-	w := l.watches.open(k.news)
+	w := l.watches.open(k.news())
 	if w == nil {
 		return nil, l.errClosed("watch", name)
 	}

@@ -210,11 +210,11 @@ var mutants = []mutant{
 	},
 	{
 		"hand-over: what nobody takes is released", handoverGo,
-		`		l.withdraw(c.keys, t.gift)
+		`		c.locker.withdraw(c.keys, g)
 	}
-	t.leave()`,
+	c.turn.leave()`,
 		`	}
-	t.leave()`, "", "./redlock TestAGiftThatNobodyTakesIsPassedOnOrReleased",
+	c.turn.leave()`, "", "./redlock TestAGiftThatNobodyTakesIsPassedOnOrReleased",
 	},
 
 	// Nodes that forget.
@@ -472,7 +472,7 @@ var mutants = []mutant{
 	},
 	{
 		"who watches is not counted among those who wait", "redlock/watch.go",
-		`w := l.watches.open(k.news)`,
+		`w := l.watches.open(k.news())`,
 		`w := l.watches.open(k.lock)`, "", "./redlock TestWhoWatchesDoesNotLookLikeOneWhoWaits",
 	},
 }
