@@ -10,8 +10,8 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 # A test that hangs ends with the stacks of its goroutines well before CI would give up on it.
 TEST := $(GO) test -race -timeout 5m
 
-# The root module, the one with what needs real servers, and the one for users of gocron.
-MODULES := . test test/gates scheduler/gocron
+# The root module, those with what needs real servers, the one for users of gocron, and an example.
+MODULES := . test test/gates test/bench scheduler/gocron examples/inventory
 
 # Systems on which quorate is used beside the one this runs on.
 OTHER_SYSTEMS := darwin windows
@@ -20,14 +20,16 @@ OTHER_SYSTEMS := darwin windows
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: redis spin databases ## every test with -race, those on real redis-servers and databases included
 	$(TEST) ./...
 	cd test && $(TEST) ./...
 	cd test/gates && $(TEST) ./...
+	cd test/bench && $(TEST) ./...
 	cd scheduler/gocron && $(TEST) ./...
+	cd examples/inventory && $(TEST) ./...
 	$(MAKE) sim
 
 # How long the simulation runs, and how much simulated time each of its seeds gets.
@@ -145,6 +147,15 @@ soak-peers: redis ## the same for the part with the locks, with other libraries 
 	cd test && $(GO) build -o ../.cache/soak ./soak
 	.cache/soak -peers -for 2m -seed 3
 
+# How long each run of the storm on the guards goes on, two for each store.
+FOR ?= 60s
+
+.PHONY: guards-storm
+guards-storm: redis databases ## guarded sales in processes that are stopped and killed, FOR (60s) on each store, with and without the gate, as a table
+	@mkdir -p .cache
+	cd test/gates && $(GO) build -o ../../.cache/storm ./storm
+	.cache/storm -for $(FOR)
+
 # How many rounds of each fault, and the TTL of a term.
 ROUNDS ?= 30
 TTL ?= 2s
@@ -164,6 +175,31 @@ cron-fleet: redis ## replica processes that are killed and restarted run TICKS (
 	cd test && $(GO) build -o ../.cache/fleet ./fleet
 	.cache/fleet cron -ticks $(TICKS) -ttl $(TTL)
 
+# Which rows, by their numbers with commas (none: all); how long each measurement takes; and of how many
+# rounds the median is taken.
+ROWS ?=
+BENCH_SPAN ?= 1500ms
+BENCH_ROUNDS ?= 3
+
+# The figures are those of the whole machine: leave it alone meanwhile.
+.PHONY: bench
+bench: redis databases ## measure beside the peers on real servers, ROWS (all), some ten minutes, and write docs/performance.md
+	@mkdir -p .cache
+	cd test/bench && $(GO) build -o ../../.cache/bench .
+	.cache/bench -rows '$(ROWS)' -for $(BENCH_SPAN) -rounds $(BENCH_ROUNDS)
+
+.PHONY: bench-go
+bench-go: redis ## the hot paths on real redis-servers, as benchstat wants them
+	@cd test/bench && $(GO) test -run '^$$' -bench . -count 6 -timeout 30m .
+
 .PHONY: example-fleet
 example-fleet: ## elect, schedule and sell on an embedded fleet, with faults, and count
 	$(GO) run ./examples/fleet
+
+.PHONY: example-hazard
+example-hazard: ## a holder is paused past its TTL, without a gate and with one
+	$(GO) run ./examples/hazard
+
+.PHONY: example-inventory
+example-inventory: ## a flash sale on PostgreSQL, or SQLite where there is none, in four ways, as a table
+	cd examples/inventory && $(GO) run .

@@ -1,0 +1,21 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+const canFreeze = true
+
+// detach gives the replica a process group of its own. Ctrl-C then reaches the parent alone,
+// which ends the replicas in order. And should the parent die while the replica is frozen, the
+// group is orphaned with a stopped member, to which POSIX has the system send SIGHUP and
+// SIGCONT: so not even a frozen replica is left behind.
+func detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+func (c *child) freeze() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *child) thaw() error   { return c.cmd.Process.Signal(syscall.SIGCONT) }
