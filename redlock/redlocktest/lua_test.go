@@ -130,7 +130,7 @@ func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 			script, args := "", []any(nil)
 			switch rnd.IntN(6) {
 			case 0:
-				script, args = "acquire.lua", []any{owner, token, ttl, 1000}
+				script, args = "acquire.lua", []any{owner, token, ttl, 1000, token + rnd.IntN(3)}
 			case 1:
 				script, args = "extend.lua", []any{owner, token, ttl, 1000}
 			case 2:
