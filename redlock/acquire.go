@@ -114,6 +114,7 @@ type grant struct {
 	number Token
 	grown  bool // a node may hold the lock with a fence below the number
 	held   bool // a lease had it before
+	line   *lining
 }
 
 // run waits for the turn in this process and then for the nodes.
@@ -155,11 +156,8 @@ func (c *campaign) run(ctx context.Context) (*grant, error) {
 func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 	q := c.turn.queue
 	net := newBackoff(10*time.Millisecond, c.settings.ttl/2)
-	if q.streak >= maxStreak && q.wanted.Load() {
-		q.streak = 0
-		if _, err := c.sleep(ctx, giveWay+jitter(giveWay), nil); err != nil {
-			return nil, c.giveUp(err)
-		}
+	if err := c.giveWay(ctx); err != nil {
+		return nil, c.giveUp(err)
 	}
 	for {
 		won, err := c.attempt(ctx)
@@ -182,14 +180,7 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 			c.last = nil
 			return nil, c.giveUp(err)
 		}
-		if q.watched == nil {
-			q.watched = c.locker.watches.open(c.keys.lock)
-		}
-		var wake <-chan struct{} // never, once the Locker is being closed
-		if q.watched != nil {
-			wake = q.watched.C
-		}
-		woken, err := c.sleep(ctx, c.delay(lost, net), wake)
+		woken, err := c.sleep(ctx, c.delay(lost, net), c.listen())
 		if err != nil {
 			return nil, c.giveUp(err)
 		}
@@ -206,6 +197,9 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 // exponential backoff, but no longer than until the holder's TTL ends.
 func (c *campaign) delay(lost *QuorumError, net *backoff.ExponentialBackOff) time.Duration {
 	d := net.NextBackOff()
+	if lost.Votes == 0 { // somebody holds it, and this process is in line behind him
+		d = max(d, overtaken+jitter(overtaken))
+	}
 	if lost.Wait > 0 && lost.Wait < d {
 		// A millisecond for Redis' precision, and some more so that waiters do not meet.
 		d = lost.Wait + time.Millisecond + jitter(5*time.Millisecond)
@@ -213,17 +207,35 @@ func (c *campaign) delay(lost *QuorumError, net *backoff.ExponentialBackOff) tim
 	return d
 }
 
-// sleep waits for a time or for a wake-up, and tells which.
-func (c *campaign) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) (woken bool, err error) {
+// listen has the head told of releases. It hears of nothing once the Locker is being closed.
+func (c *campaign) listen() *Watch {
+	q := c.turn.queue
+	if q.watched == nil {
+		q.watched = c.locker.watches.open(c.keys.lock, c.keys.lock+" "+c.locker.process)
+	}
+	if q.watched == nil {
+		return &Watch{}
+	}
+	return q.watched
+}
+
+// sleep waits for a time or for a wake-up, and tells which. A release that is for another process
+// begins a wait of its own.
+func (c *campaign) sleep(ctx context.Context, d time.Duration, w *Watch) (woken bool, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return false, nil
-	case <-wake:
-		return true, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	for {
+		select {
+		case <-timer.C:
+			return false, nil
+		case <-w.C:
+			return true, nil
+		case <-w.passed:
+			c.turn.queue.wanted.Store(true)
+			timer.Reset(overtaken + jitter(overtaken))
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
 }
 
@@ -259,7 +271,7 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		top := min(token+c.turn.span()-1, maxToken)
 		q.reserved = top
 		start := l.settings.clock.Elapsed()
-		r, err := l.vote(ctx, acquireOp(c.keys, owner, token, top, &l.settings, c.settings.ttl))
+		r, err := l.vote(ctx, acquireStep(c.keys, owner, token, top, &l.settings, c.settings.ttl, l.kept))
 		c.votes = r.votes
 		if proposal == 1 {
 			skip = neverSent(&r)
@@ -284,11 +296,15 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 				err = fmt.Errorf("redlock: acquire %q: %w", c.name, exhausted)
 			}
 		}
+		failure := r.failure("acquire", c.name, l.fleet.nodes)
+		if err == nil && c.wait && errors.Is(failure, ErrTaken) {
+			g.line = l.lineUp(c.settings.ttl)
+		}
 		l.withdraw(c.keys, g)
 		if err != nil {
 			return nil, err
 		}
-		return nil, r.failure("acquire", c.name, l.fleet.nodes)
+		return nil, failure
 	}
 }
 
@@ -308,7 +324,7 @@ func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r 
 		// a quorum has it under this token.
 		g.state = version{token: g.token, value: g.state.value}
 		var saved result
-		saved, err = l.vote(ctx, saveOp(c.keys, g.owner, g.state, "", &l.settings))
+		saved, err = l.vote(ctx, saveStep(c.keys, g.owner, g.state, "", &l.settings))
 		if err == nil && !saved.won {
 			err = saved.failure("acquire", c.name, l.fleet.nodes)
 		}
@@ -327,9 +343,9 @@ func (c *campaign) accept(ctx context.Context, g *grant, start time.Duration, r 
 }
 
 // vote puts a step to all nodes and waits until it is decided or ctx ends.
-func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, error) {
+func (l *Locker) vote(ctx context.Context, s step) (result, error) {
 	decided := make(chan struct{})
-	b := l.fleet.ask(step, nil, func(*ballot) { close(decided) })
+	b := l.fleet.ask(s, nil, func(*ballot) { close(decided) })
 	select {
 	case <-decided:
 		return b.result(), nil
@@ -340,6 +356,6 @@ func (l *Locker) vote(ctx context.Context, step func(node int) *op) (result, err
 
 // withdraw releases an acquisition that came to nothing, without waiting.
 func (l *Locker) withdraw(k keys, g *grant) {
-	e := ending{owner: g.owner, number: g.number, grown: g.grown, held: g.held, skip: g.skip}
-	l.fleet.ask(releaseOp(k, e, &l.settings), nil, nil)
+	e := ending{owner: g.owner, number: g.number, grown: g.grown, held: g.held, skip: g.skip, line: g.line}
+	l.fleet.ask(releaseStep(k, e, &l.settings), nil, nil)
 }

@@ -30,7 +30,8 @@ type answer struct {
 	left       time.Duration // of the holder's TTL
 	fence      Token
 	state      version
-	woken      int // subscribers that a release woke
+	woken      int  // subscribers that a release woke, or where the lock is kept, other processes in line
+	kept       bool // for the next in line
 	err        error
 }
 
@@ -72,6 +73,9 @@ func unexpected(s *script, reply any) error {
 // parseReply reads what a script returned: {verdict, …} as each script documents it, and nothing
 // that is merely like it, because a vote that was not given must not be counted.
 func parseReply(s *script, reply any) (answer, error) {
+	if s == shardReleaseScript {
+		s = releaseScript
+	}
 	if s == wakeScript {
 		return answer{verdict: accepted}, nil
 	}
@@ -93,9 +97,9 @@ func parseReply(s *script, reply any) (answer, error) {
 	switch {
 	case !ok:
 	case s == releaseScript:
-		if len(fields) == 2 && (code == 0 || code == 1) {
+		if len(fields) == 2 && code >= 0 && code <= 2 {
 			if woken, ok := fields[1].(int64); ok && woken >= 0 {
-				return answer{verdict: accepted, woken: int(woken)}, nil
+				return answer{verdict: accepted, woken: int(woken), kept: code == 2}, nil
 			}
 		}
 	case s == saveScript && code == 1 && len(fields) == 1:
@@ -141,6 +145,9 @@ func parseInspection(fields []any) (answer, error) {
 		return answer{}, unexpected(inspectScript, fields)
 	}
 	a := answer{verdict: accepted, holder: holder, left: millis(left)}
+	if isKept(holder) {
+		a.holder, a.left = "", 0
+	}
 	if text == "" {
 		return a, nil
 	}

@@ -10,7 +10,6 @@ import (
 
 // A ballot counts the answers of all nodes to one step.
 type ballot struct {
-	n       int
 	each    func(node int, a *answer)
 	decided func(*ballot)
 
@@ -22,20 +21,21 @@ type ballot struct {
 
 func (b *ballot) record(node int, a answer) {
 	b.mu.Lock()
-	b.answers[node] = a
-	if a.yes() {
+	mine := &b.answers[node] // written here only
+	*mine = a
+	if mine.yes() {
 		b.yes++
 	} else {
 		b.no++
 	}
 	first := false
 	if b.outcome == quorum.Pending {
-		b.outcome = quorum.Decide(b.n, b.yes, b.no)
+		b.outcome = quorum.Decide(len(b.answers), b.yes, b.no)
 		first = b.outcome != quorum.Pending
 	}
 	b.mu.Unlock()
 	if b.each != nil {
-		b.each(node, &a)
+		b.each(node, mine)
 	}
 	if first && b.decided != nil {
 		b.decided(b)

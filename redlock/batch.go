@@ -4,32 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
+// A desk is where a lane lays out a batch. It is cleared after each, and used again.
+type desk struct {
+	cmds    []*redis.Cmd
+	replies []reply
+	answers []answer
+	open    []bool // to be told
+}
+
+func (d *desk) layOut(n int) {
+	d.cmds = slices.Grow(d.cmds[:0], n)[:n]
+	d.replies = slices.Grow(d.replies[:0], n)[:n]
+	d.answers = slices.Grow(d.answers[:0], n)[:n]
+	d.open = slices.Grow(d.open[:0], n)[:n]
+}
+
+func (d *desk) clear() {
+	clear(d.cmds)
+	clear(d.replies)
+	clear(d.answers)
+}
+
 // send runs one batch and hands out its answers.
 func (l *lane) send(batch []*op) {
 	start := l.fleet.clock.Elapsed()
-	replies := make([]reply, len(batch))
+	l.desk.layOut(len(batch))
+	defer l.desk.clear()
+	replies, answers := l.desk.replies, l.desk.answers
 	ctx, answered := l.limit(l.fleet.nodeTimeout)
-	missing := l.pipeline(ctx, batch, replies, evalSHA)
+	missing := l.pipeline(ctx, batch, l.desk.cmds, replies, evalSHA)
 	answered()
 	if missing >= 0 {
 		// The node does not know a script. What came behind it is sent again as well, and so in
 		// its order: every script may run twice.
 		ctx, answered = l.limit(l.fleet.nodeTimeout)
-		l.pipeline(ctx, batch[missing:], replies[missing:], eval)
+		l.pipeline(ctx, batch[missing:], l.desk.cmds[missing:], replies[missing:], eval)
 		answered()
 	}
 	// Only now is it known which connection carried the answers, and so whether they count.
-	ctx, answered = l.limit(l.fleet.nodeTimeout)
-	err := lateness(l.node.check(ctx))
-	answered()
+	err := l.check()
 
 	broken := err
-	answers := make([]answer, len(batch))
 	for i, o := range batch {
 		switch {
 		case replies[i].err != nil && !isReply(replies[i].err):
@@ -50,6 +71,16 @@ func (l *lane) send(batch []*op) {
 	l.fleet.telemetry.nodeAnswered(l.node, l.fleet.clock.Elapsed()-start)
 }
 
+// check asks the node who it is, where that is not known of every connection.
+func (l *lane) check() error {
+	if l.node.isChecked() {
+		return nil
+	}
+	ctx, answered := l.limit(l.fleet.nodeTimeout)
+	defer answered()
+	return lateness(l.node.check(ctx))
+}
+
 type reply struct {
 	value any
 	err   error
@@ -68,23 +99,25 @@ func (l *lane) limit(timeout time.Duration) (ctx context.Context, answered func(
 	}
 }
 
-// How a pipeline names its scripts.
+// How a command names its script: by its hash, or by its text.
 const (
-	evalSHA = false
-	eval    = true
+	evalSHA = "evalsha"
+	eval    = "eval"
 )
 
-// pipeline runs ops in one round trip, by their scripts' names or by their text. It returns the
-// first whose script the node does not know, or -1.
-func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text bool) (missing int) {
+// pipeline runs ops in one round trip, by their scripts' hashes or texts. It returns the first
+// whose script the node does not know, or -1.
+func (l *lane) pipeline(ctx context.Context, batch []*op, cmds []*redis.Cmd, replies []reply, by string) (missing int) {
 	pipe := l.node.client.Pipeline()
-	cmds := make([]*redis.Cmd, len(batch))
 	for i, o := range batch {
-		if text {
-			cmds[i] = pipe.Eval(ctx, o.script.src, o.keys, o.args...)
-		} else {
-			cmds[i] = pipe.EvalSha(ctx, o.script.sha, o.keys, o.args...)
+		command := o.command // what Pipeline.EvalSha would make, but once for all nodes
+		if by == eval {
+			command = slices.Clone(command)
+			command[0], command[commandScript] = eval, o.script.src
 		}
+		cmds[i] = redis.NewCmd(ctx, command...)
+		cmds[i].SetFirstKeyPos(commandFirstKey)
+		_ = pipe.Process(ctx, cmds[i]) // queues it
 	}
 	panicked := execute(ctx, pipe) // else each command has its own error
 	missing = -1
@@ -94,7 +127,7 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, replies []reply, text 
 			value, err = nil, panicked
 		}
 		replies[i] = reply{value, lateness(err)}
-		if missing < 0 && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
+		if missing < 0 && err != nil && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
 			missing = i
 		}
 	}
@@ -121,7 +154,7 @@ func (l *lane) judge(o *op, r reply) answer {
 	}
 	if r.err != nil {
 		if redis.HasErrorPrefix(r.err, "BADFENCE") {
-			r.err = fmt.Errorf("%w: the fence key %q holds no token; find out who writes to it, and delete it while nobody holds the name", r.err, o.keys[1])
+			r.err = fmt.Errorf("%w: the fence key %q holds no token; find out who writes to it, and delete it while nobody holds the name", r.err, o.key(1))
 		}
 		return answer{verdict: failed, err: r.err}
 	}
@@ -138,7 +171,7 @@ func (l *lane) judge(o *op, r reply) answer {
 func (l *lane) settle(batch []*op, answers []answer) {
 	l.mu.Lock()
 	l.inFlight = nil
-	open := make([]bool, len(batch))
+	open := l.desk.open
 	for i, o := range batch {
 		open[i] = !o.settled
 		o.settled = true

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/quorum"
@@ -22,10 +23,14 @@ type NodeReport struct {
 	ClockOffset time.Duration
 	Warnings    []string // what weakens it
 	Err         error    // what makes it unfit, or why it could not be asked
+	// Shards are the masters of a node that is a Redis Cluster, with what is above for each. Then
+	// the node itself has Up, Quarantine and Err, which sum them up, and the role "cluster".
+	Shards []NodeReport
 }
 
 // Check asks every node who it is and how it is set up. The error joins what makes the fleet
-// unfit: ErrSameServer, ErrReplica, and ErrNoQuorum when too few nodes answer. Warnings are no
+// unfit: ErrSameServer, ErrReplica, and ErrNoQuorum when too few nodes answer, where nodes are clusters
+// for the names of some slot. Warnings are no
 // error: an evicting maxmemory-policy, connected replicas, a clock that is off by more than the
 // drift of the TTL, a node that refuses INFO.
 func (l *Locker) Check(ctx context.Context) ([]NodeReport, error) {
@@ -39,7 +44,11 @@ func (l *Locker) Check(ctx context.Context) ([]NodeReport, error) {
 	done := make(chan int, len(reports))
 	for i, n := range l.fleet.nodes {
 		go func() {
-			reports[i] = l.report(ctx, n)
+			if c := l.fleet.lanes[i].cluster; c != nil {
+				reports[i] = l.reportCluster(ctx, c)
+			} else {
+				reports[i] = l.report(ctx, n)
+			}
 			done <- i
 		}()
 	}
@@ -47,18 +56,77 @@ func (l *Locker) Check(ctx context.Context) ([]NodeReport, error) {
 		<-done
 	}
 	errs := []error{ready}
-	up := 0
 	for _, r := range reports {
-		if r.Err == nil {
-			up++
-		} else {
+		if r.Err != nil {
 			errs = append(errs, &NodeError{Node: r.Node, Err: r.Err})
 		}
 	}
-	if up < quorum.Size(len(reports)) {
+	if !l.fleet.serves(reports) {
 		errs = append(errs, ErrNoQuorum)
 	}
 	return reports, errors.Join(errs...)
+}
+
+// serves reports whether every name finds a quorum: whether for each slot enough nodes have a server
+// that is fit.
+func (f *fleet) serves(reports []NodeReport) bool {
+	up := 0
+	spread := map[*cluster]map[string]bool{} // clusters of which some shards are fit, and which
+	for i, r := range reports {
+		c := f.lanes[i].cluster
+		switch {
+		case r.Err == nil:
+			up++
+		case c != nil && len(r.Shards) > 0:
+			spread[c] = map[string]bool{}
+			for _, s := range r.Shards {
+				spread[c][s.Node] = s.Err == nil
+			}
+		}
+	}
+	need := quorum.Size(len(reports))
+	if len(spread) == 0 || up >= need {
+		return up >= need
+	}
+	for slot := range slotCount {
+		fit := up
+		for c, shards := range spread {
+			if shards[c.server(slotKeys()[slot])] {
+				fit++
+			}
+		}
+		if fit < need {
+			return false
+		}
+	}
+	return true
+}
+
+// reportCluster asks each shard.
+func (l *Locker) reportCluster(ctx context.Context, c *cluster) NodeReport {
+	report := NodeReport{Node: c.lane.node.name, Role: "cluster"}
+	shards := c.all()
+	if !c.met.Load() || len(shards) == 0 {
+		report.Err = c.reason()
+		return report
+	}
+	report.Shards = make([]NodeReport, len(shards))
+	var asked sync.WaitGroup
+	for i, s := range shards {
+		asked.Go(func() { report.Shards[i] = l.report(ctx, s.node) })
+	}
+	asked.Wait()
+	report.Up = true
+	var errs []error
+	for _, r := range report.Shards {
+		report.Up = report.Up && r.Up
+		report.Quarantine = max(report.Quarantine, r.Quarantine)
+		if r.Err != nil {
+			errs = append(errs, &NodeError{Node: r.Node, Err: r.Err})
+		}
+	}
+	report.Err = errors.Join(errs...)
+	return report
 }
 
 func (l *Locker) report(ctx context.Context, n *node) NodeReport {

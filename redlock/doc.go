@@ -48,6 +48,9 @@
 //	a node restarts without memory    its votes do not count until it is up for the maximum TTL
 //	                                  (WithMaxTTL); held leases are put back on it
 //	every node restarts, one by one   held leases survive, if each quarantine is waited out
+//	a shard of a node that is a       the same as for a node, for its own names
+//	Redis Cluster is down
+//	a slot moves                      as a node that restarted, for the names in it
 //	wall clocks disagree              tokens still grow; an acquisition may take a second round
 //	                                  trip
 //	a lock key is deleted by hand     the holder loses the lease with its next extension
@@ -79,4 +82,13 @@
 // maxmemory-policy noeviction, Redis 6.2 or newer. Clients may have any options, the default
 // ones included; package redlock has its own time limits and does not rely on theirs. The user
 // that it logs in as needs no more than docs/acl.md says.
+//
+// A node may be a whole Redis Cluster, by a *redis.ClusterClient: then the names are spread over its
+// shards, and N independent clusters carry as many times more as they have shards (docs/scaling.md).
+// Each shard's master is checked as a node is, and a shard that is down, or restarted without memory,
+// concerns its own names only. A slot that has moved to another server does not count for the maximum
+// TTL, since its locks may not have moved with it. A client that starts afresh cannot know where a slot was:
+// take none from a server that has been up, or gone, for less than the maximum TTL, and move slots in
+// one cluster at a time. Use no replicas in these clusters either, and cluster-require-full-coverage no.
+// A Ring is refused.
 package redlock

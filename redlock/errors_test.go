@@ -63,7 +63,7 @@ func TestBadNamesAndLeaseSettingsAreRefusedBeforeAnyNodeIsAsked(t *testing.T) {
 			{"empty", "", nil, redlock.ErrInvalidName, "it is empty"},
 			{"too long", strings.Repeat("x", 513), nil, redlock.ErrInvalidName, "the limit is 512"},
 			{"brace", "a}b", nil, redlock.ErrInvalidName, "hash slot"},
-			{"reserved", "{a}:fence", nil, redlock.ErrInvalidName, "kept for fence keys"},
+			{"reserved", "{a}:fence", nil, redlock.ErrInvalidName, "kept for keys of names"},
 			{"TTL too long", "x", redlock.WithTTL(time.Minute), redlock.ErrTTLTooLong, "maximum of 10s"},
 			{"TTL too short", "x", redlock.WithTTL(time.Millisecond), redlock.ErrTTLTooShort, "below 10ms"},
 		} {

@@ -128,7 +128,7 @@ func (l *Lease) extend(ctx context.Context, done func(error)) {
 			l.number, l.grown = n, true
 		}
 	}
-	step := extendOp(l.keys, l.owner, l.number, &locker.settings, l.settings.ttl)
+	step := extendStep(l.keys, l.owner, l.number, &locker.settings, l.settings.ttl)
 	l.mu.Unlock()
 
 	start := locker.settings.clock.Elapsed()
@@ -190,8 +190,6 @@ func (l *Lease) heal(node int, a *answer) {
 		if v.token != l.token {
 			v = version{token: l.token, value: v.value}
 		}
-		o := saveOp(l.keys, l.owner, v, "", &l.locker.settings)(node)
-		o.done = func(answer) {}
-		l.locker.fleet.lanes[node].submit(o)
+		l.locker.fleet.lanes[node].submit(&op{step: saveStep(l.keys, l.owner, v, "", &l.locker.settings), done: func(answer) {}})
 	}
 }

@@ -80,17 +80,32 @@ func (f *fleet) identify(n *node) {
 	defer f.mu.Unlock()
 	f.same = nil
 	owner := map[string]*node{}
-	for _, m := range f.nodes {
+	for _, m := range f.servers() {
 		id := m.runID()
 		if id == "" {
 			continue
 		}
-		if first := owner[id]; first != nil {
+		if first := owner[id]; first != nil && first.index != m.index {
 			f.same = fmt.Errorf("redlock: %w: %s and %s both have run_id %s; give each server once, or the quorum is none", ErrSameServer, first.name, m.name, id)
 			f.logger.Error("redlock: two nodes are the same server; refusing to work", "node", first.name, "other", m.name, "run_id", id)
 		}
 		owner[id] = m
 	}
+}
+
+// servers are the nodes, and the shards of those that are clusters.
+func (f *fleet) servers() []*node {
+	var servers []*node
+	for _, l := range f.lanes {
+		if l.cluster == nil {
+			servers = append(servers, l.node)
+			continue
+		}
+		for _, s := range l.cluster.all() {
+			servers = append(servers, s.node)
+		}
+	}
+	return servers
 }
 
 func (f *fleet) sameServer() error {
@@ -99,20 +114,20 @@ func (f *fleet) sameServer() error {
 	return f.same
 }
 
-// ask puts one step to all nodes at the same time; where step returns nil, there is nothing to
+// ask puts one step to all nodes at the same time; where it is to be skipped, there is nothing to
 // be done and the node counts as having done it. decided is called once, as soon as a quorum
 // has voted for the step or no quorum can any more; each is called for every answer, also for
 // those that come after that. Both run on the lanes and must not block.
-func (f *fleet) ask(step func(node int) *op, each func(node int, a *answer), decided func(*ballot)) *ballot {
-	b := &ballot{n: len(f.lanes), answers: make([]answer, len(f.lanes)), each: each, decided: decided}
+func (f *fleet) ask(s step, each func(node int, a *answer), decided func(*ballot)) *ballot {
+	b := &ballot{answers: make([]answer, len(f.lanes)), each: each, decided: decided}
+	ops := make([]op, len(f.lanes))
 	for i, l := range f.lanes {
-		o := step(i)
-		if o == nil {
+		if s.skip.has(i) {
 			b.record(i, answer{verdict: accepted})
 			continue
 		}
-		o.done = func(a answer) { b.record(i, a) }
-		l.submit(o)
+		ops[i] = op{step: s, done: func(a answer) { b.record(i, a) }}
+		l.submit(&ops[i])
 	}
 	return b
 }

@@ -51,7 +51,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Status, error) {
 	if err := l.fleet.ready(ctx); err != nil {
 		return status, fmt.Errorf("redlock: inspect %q: %w", name, err)
 	}
-	r, err := l.hear(ctx, inspectOp(k))
+	r, err := l.hear(ctx, inspectStep(k))
 	if err != nil {
 		return status, fmt.Errorf("redlock: inspect %q: %w", name, err)
 	}
@@ -89,9 +89,9 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Status, error) {
 }
 
 // hear puts a step to all nodes and waits until each has answered, or failed.
-func (l *Locker) hear(ctx context.Context, step func(node int) *op) (result, error) {
+func (l *Locker) hear(ctx context.Context, s step) (result, error) {
 	answers := make(chan struct{}, len(l.fleet.nodes))
-	b := l.fleet.ask(step, func(int, *answer) { answers <- struct{}{} }, nil)
+	b := l.fleet.ask(s, func(int, *answer) { answers <- struct{}{} }, nil)
 	for range l.fleet.nodes {
 		select {
 		case <-answers:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -20,15 +21,13 @@ const (
 
 // An op is one step for one node.
 type op struct {
-	script *script
-	keys   []string
-	args   []any
-	done   func(answer) // called once
+	step
+	done func(answer) // called once
 
 	settled bool // guarded by the lane
 }
 
-func (o *op) isRelease() bool { return o.script == releaseScript }
+func (o *op) isRelease() bool { return o.script == releaseScript || o.script == shardReleaseScript }
 
 // A lane carries the steps for one node, in order, one pipeline at a time. What has queued
 // while a pipeline was under way goes out as the next one: that is where the speed comes from,
@@ -47,8 +46,9 @@ func (o *op) isRelease() bool { return o.script == releaseScript }
 //
 // The lane owns one goroutine, which ends with close.
 type lane struct {
-	node  *node
-	fleet *fleet
+	node    *node
+	fleet   *fleet
+	cluster *cluster // it has lanes of its own for its shards, and this one carries nothing; or nil
 
 	mu       sync.Mutex
 	queue    []*op
@@ -64,20 +64,30 @@ type lane struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	ended chan struct{}
+
+	desk desk // of the goroutine
 }
 
 func newLane(n *node, f *fleet) *lane {
 	ctx, stop := context.WithCancel(context.Background())
-	return &lane{
+	l := &lane{
 		node: n, fleet: f,
 		wake: make(chan struct{}, 1), known: make(chan struct{}),
 		drained: make(chan struct{}), ended: make(chan struct{}),
 		ctx: ctx, stop: stop,
 	}
+	if client, ok := n.client.(*redis.ClusterClient); ok {
+		l.cluster = newCluster(l, client)
+	}
+	return l
 }
 
 // submit queues an op, or fails it at once.
 func (l *lane) submit(o *op) {
+	if l.cluster != nil {
+		l.cluster.submit(o)
+		return
+	}
 	l.mu.Lock()
 	var err error
 	switch {
@@ -118,6 +128,10 @@ func (l *lane) nudge() {
 
 func (l *lane) run() {
 	defer close(l.ended)
+	if l.cluster != nil {
+		l.cluster.run()
+		return
+	}
 	l.probe(max(l.fleet.nodeTimeout, connectTimeout))
 	retry := newBackoff(10*time.Millisecond, time.Second)
 	for {
@@ -243,15 +257,31 @@ func (l *lane) isKnown() bool {
 
 // isUp reports whether the node answered when it was last asked.
 func (l *lane) isUp() bool {
+	if l.cluster != nil {
+		return l.cluster.isUp()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.suspect == nil
+}
+
+// post is where a channel is listened to.
+func (l *lane) post(channel string) post {
+	at := post{node: l.node.index}
+	if l.cluster != nil {
+		at.server = l.cluster.server(channel)
+	}
+	return at
 }
 
 // close lets what is queued go out, waits for that for at most the grace period, and ends the
 // goroutine. A pipeline that is stuck in the client is waited for: up to the client's own read
 // timeout, a few seconds by default.
 func (l *lane) close(grace time.Duration) {
+	if l.cluster != nil {
+		l.cluster.close(grace)
+		return
+	}
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
@@ -269,6 +299,10 @@ func (l *lane) close(grace time.Duration) {
 
 // shut closes a lane that was never started.
 func (l *lane) shut() {
+	if l.cluster != nil {
+		l.cluster.shut()
+		return
+	}
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

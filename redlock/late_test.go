@@ -3,6 +3,7 @@ package redlock
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,9 @@ func TestLateStepsDoNothing(t *testing.T) {
 			require.NoError(t, err)
 			return v.([]any)[0]
 		}
-		acquire := func(owner string, token int) any { return run(acquireScript, owner, token, 8000, 80000, token) }
+		acquire := func(owner string, token int) any {
+			return run(acquireScript, owner, token, 8000, 80000, token, "next in line/us")
+		}
 		extend := func(owner string, number int) any { return run(extendScript, owner, number, 8000, 80000) }
 		release := func(owner string, number int, grown string) { run(releaseScript, owner, number, 80000, grown, "1") }
 		save := func(owner string, token, seq int) any { return run(saveScript, owner, token, seq, "v", 80000) }
@@ -52,5 +55,28 @@ func TestLateStepsDoNothing(t *testing.T) {
 		require.Equal(t, yes, acquire("e", 60))
 		require.Equal(t, yes, save("f", 70, 1), "a later holder, by the votes of other nodes")
 		require.Equal(t, stale, save("e", 60, 1), "though the lock here is still e's")
+
+		const lock, line = "k", "{k}:line"
+		pass := func(owner string, number int, process, place string) {
+			_, err := c.Eval(t.Context(), releaseScript.src, append(keys, line), owner, number, 80000, "0", "1", "", process, place, 8000, 20).Result()
+			require.NoError(t, err)
+		}
+		release("e", 70, "0")
+		require.Equal(t, yes, acquire("g", 80))
+		require.NoError(t, c.Set(t.Context(), line, "2:them 3:us 1:me", 0).Err())
+		pass("f", 75, "me", "4")
+		require.Equal(t, "g", c.Get(t.Context(), lock).Val(), "another's lock is kept for nobody")
+		pass("g", 80, "me", "4")
+		require.Equal(t, "next in line/them", c.Get(t.Context(), lock).Val())
+		require.Equal(t, "3:us 4:me", c.Get(t.Context(), line).Val())
+		require.Equal(t, taken, acquire("h", 90), "it is kept for them")
+		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
+		require.Equal(t, stale, acquire("g", 80), "though it is kept for us")
+		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
+		require.Equal(t, taken, extend("g", 80))
+		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
+		require.Equal(t, yes, acquire("h", 90))
+		require.Equal(t, "h", c.Get(t.Context(), lock).Val())
+		require.Equal(t, 8*time.Second, c.PTTL(t.Context(), lock).Val())
 	})
 }

@@ -165,10 +165,13 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	l.mu.Lock()
 	before := l.over
 	e := ending{owner: l.owner, number: l.number, grown: l.grown, held: true, skip: l.skip}
+	if lasted {
+		e.line = l.turn.passOn(locker, l.settings.ttl)
+	}
 	if l.published {
 		e.news = l.keys.news()
 	}
-	step := releaseOp(l.keys, e, &locker.settings)
+	step := releaseStep(l.keys, e, &locker.settings)
 	l.mu.Unlock()
 	var heard func(*result)
 	if lasted {

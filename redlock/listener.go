@@ -19,7 +19,7 @@ const (
 	listenPing = 3 * time.Second
 )
 
-// A listener is the subscription of this process at one node.
+// A listener is the subscription of this process at one node, or at one shard of it.
 //
 // One goroutine does all of it, because a subscription of go-redis is locked while it connects,
 // which takes seconds when a node hangs. A change of the names is noticed when the goroutine
@@ -38,8 +38,14 @@ type listener struct {
 	changes map[string]bool // channel → wanted
 }
 
-func newListener(ws *watches, l *lane) *listener {
-	return &listener{watches: ws, lane: l, inbox: ws.prefix + "inbox/" + rand.Text(),
+// newListener makes a listener where a channel is. In a cluster, its inbox is in the same slot, since
+// the client connects to the server of the first channel that it is given.
+func newListener(ws *watches, l *lane, channel string) *listener {
+	tag := ""
+	if l.cluster != nil {
+		tag = "{" + slotKeys()[slotOf(channel)] + "}"
+	}
+	return &listener{watches: ws, lane: l, inbox: ws.prefix + "inbox/" + tag + rand.Text(),
 		ended: make(chan struct{}), listening: map[string]bool{}, changes: map[string]bool{}}
 }
 
@@ -51,7 +57,7 @@ func (l *listener) want(channel string, wanted bool) {
 }
 
 func (l *listener) wake() {
-	l.lane.submit(&op{script: wakeScript, keys: []string{l.inbox}, done: func(answer) {}})
+	l.lane.submit(&op{step: wakeStep(l.inbox), done: func(answer) {}})
 }
 
 func (l *listener) run() {

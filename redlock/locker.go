@@ -15,6 +15,8 @@ import (
 // process needs one for each fleet. Make it with New.
 type Locker struct {
 	settings  settings
+	process   string // in the lines of names
+	kept      string // what a lock key holds that is kept for it
 	fleet     *fleet
 	telemetry *telemetry
 	tokens    tokens
@@ -34,9 +36,10 @@ type Locker struct {
 	ended  chan struct{} // closed when Close is done
 }
 
-// New makes a Locker over independent Redis masters, one client for each. The number of nodes
-// should be odd; any minority of them may be down. The clients stay the caller's, in their
-// default options or any others, and may serve other purposes as well.
+// New makes a Locker over independent Redis masters, one client for each; or over independent Redis
+// Clusters, with a *redis.ClusterClient for each. The number of nodes should be odd; any minority of
+// them may be down. The clients stay the caller's, in their default options or any others, and may
+// serve other purposes as well.
 //
 // Nothing is asked of the nodes yet: the first use checks them. The errors are ErrNoNodes,
 // ErrSameServer, ErrInvalidOption, ErrTTLTooLong and ErrTTLTooShort.
@@ -71,9 +74,11 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Locker, error) {
 		return nil, fmt.Errorf("redlock: create metrics: %w", err)
 	}
 	life, endLife := context.WithCancel(context.Background())
+	process := newProcess()
 	return &Locker{
+		process: process, kept: keptFor + process,
 		settings: s, fleet: f, telemetry: t,
-		queues: newQueues(), watches: newWatches(f.lanes, s.keyPrefix),
+		queues: newQueues(), watches: newWatches(f.lanes, s.keyPrefix, process),
 		life: life, endLife: endLife, ended: make(chan struct{}),
 		held: map[*Lease]struct{}{},
 	}, nil
@@ -93,18 +98,31 @@ func checkClients(nodes []redis.UniversalClient) error {
 			return fmt.Errorf("redlock: %w: nodes %d and %d share a client; give each server once", ErrSameServer, first, i)
 		}
 		clients[client] = i
-		c, ok := client.(*redis.Client)
-		if !ok || c.Options().Dialer == nil {
-			continue
+		if _, ok := client.(*redis.Ring); ok {
+			return fmt.Errorf("redlock: %w: the client of node %d is a Ring, which moves keys when a shard is down, and so forgets locks; give each server as a node, or a Redis Cluster", ErrInvalidOption, i)
 		}
-		addr := c.Options().Addr
-		if strings.Contains(addr, "://") {
-			return fmt.Errorf("redlock: %w: the address of node %d is a URL; make its options with redis.ParseURL", ErrInvalidOption, i)
+		for _, addr := range addrsOf(client) {
+			if strings.Contains(addr, "://") {
+				return fmt.Errorf("redlock: %w: the address of node %d is a URL; make its options with redis.ParseURL", ErrInvalidOption, i)
+			}
+			if first, ok := addrs[addr]; ok && first != i && addr != failoverAddr {
+				return fmt.Errorf("redlock: %w: nodes %d and %d both have address %s; give each server once", ErrSameServer, first, i, addr)
+			}
+			addrs[addr] = i
 		}
-		if first, ok := addrs[addr]; ok && addr != failoverAddr {
-			return fmt.Errorf("redlock: %w: nodes %d and %d both have address %s; give each server once", ErrSameServer, first, i, addr)
+	}
+	return nil
+}
+
+// addrsOf are the addresses that a client was made with, as far as they are known to be those of servers.
+func addrsOf(client redis.UniversalClient) []string {
+	switch c := client.(type) {
+	case *redis.Client:
+		if c.Options().Dialer != nil {
+			return []string{c.Options().Addr}
 		}
-		addrs[addr] = i
+	case *redis.ClusterClient:
+		return c.Options().Addrs
 	}
 	return nil
 }

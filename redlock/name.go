@@ -13,11 +13,14 @@ const MaxNameLength = 512
 const (
 	fenceSuffix       = ":fence"
 	taggedFenceSuffix = ":fence:tagged"
+	// And the key of those in line.
+	lineSuffix       = ":line"
+	taggedLineSuffix = ":line:tagged"
 )
 
 // newsSuffix marks the channel of a name's news, where the name has no hash tag of its own. It is
 // under the key prefix, as the lock key is, so that the same rule of access covers both, and can be
-// no name's lock key: either the '}' has no hash tag before it, or the ending is kept for fence keys.
+// no name's lock key: either the '}' has no hash tag before it, or the ending is kept for keys of names.
 const newsSuffix = "}" + fenceSuffix
 
 // keys are the two keys of one name on every node, which share a hash slot.
@@ -46,9 +49,10 @@ func keysOf(prefix, name string) (keys, error) {
 	}
 	lock := prefix + name
 	if hasHashTag(lock) {
-		if strings.HasSuffix(lock, fenceSuffix) || strings.HasSuffix(lock, taggedFenceSuffix) {
-			return keys{}, fmt.Errorf("%w: %q ends, behind a hash tag, in %q or %q, which are kept for fence keys",
-				ErrInvalidName, name, fenceSuffix, taggedFenceSuffix)
+		for _, kept := range []string{fenceSuffix, taggedFenceSuffix, lineSuffix, taggedLineSuffix} {
+			if strings.HasSuffix(lock, kept) {
+				return keys{}, fmt.Errorf("%w: %q ends, behind a hash tag, in %q, which is kept for keys of names", ErrInvalidName, name, kept)
+			}
 		}
 		return keys{lock: lock, fence: lock + taggedFenceSuffix}, nil
 	}
@@ -57,6 +61,14 @@ func keysOf(prefix, name string) (keys, error) {
 			ErrInvalidName, name)
 	}
 	return keys{lock: lock, fence: "{" + lock + "}" + fenceSuffix}, nil
+}
+
+// line is the key of the processes that wait for the name, in the same slot: see lua/release.lua.
+func (k keys) line() string {
+	if hasHashTag(k.lock) {
+		return k.lock + taggedLineSuffix
+	}
+	return "{" + k.lock + "}" + lineSuffix
 }
 
 // hasHashTag reports whether Redis Cluster would hash only a part of the key: what stands

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/internal/quorum"
 )
@@ -29,8 +31,10 @@ type node struct {
 	index  int
 	name   string // address, for people
 	client redis.UniversalClient
-	dials  atomic.Uint64
-	fleet  *fleet
+	// attributes are those of the node's metrics.
+	attributes metric.MeasurementOption
+	dials      atomic.Uint64
+	fleet      *fleet
 
 	mu         sync.Mutex
 	checked    bool
@@ -42,13 +46,33 @@ type node struct {
 
 func newNode(index int, client redis.UniversalClient, f *fleet) *node {
 	n := &node{index: index, name: nodeName(index, client), client: client, fleet: f}
-	client.AddHook(dialCounter{&n.dials})
+	n.attributes = metric.WithAttributeSet(attribute.NewSet(attrNode.String(n.name)))
+	if _, ok := client.(*redis.ClusterClient); !ok { // which dials nothing itself
+		client.AddHook(dialCounter{&n.dials})
+	}
 	return n
 }
 
+// succeed begins with what was known of the same address under another client.
+func (n *node) succeed(old *node) {
+	old.mu.Lock()
+	info, countsFrom, blind := old.info, old.countsFrom, old.blind
+	old.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.info, n.countsFrom, n.blind = info, countsFrom, blind
+}
+
 func nodeName(index int, client redis.UniversalClient) string {
-	if c, ok := client.(*redis.Client); ok && c.Options().Addr != "" {
-		return c.Options().Addr
+	switch c := client.(type) {
+	case *redis.Client:
+		if c.Options().Addr != "" {
+			return c.Options().Addr
+		}
+	case *redis.ClusterClient:
+		if seeds := c.Options().Addrs; len(seeds) > 0 {
+			return "cluster " + seeds[0]
+		}
 	}
 	return fmt.Sprintf("node %d", index)
 }
@@ -174,6 +198,26 @@ func (n *node) goBlind(dials uint64, err error) {
 	if first {
 		n.fleet.logger.Warn("redlock: node refuses INFO; it is used without the restart rule; allow +info to its user", "node", n.name, "error", err)
 	}
+}
+
+// quarantineFrom is the clock's time from when on the votes of a server count that may have lost its
+// memory at this moment.
+func (f *fleet) quarantineFrom(now time.Duration) time.Duration {
+	if f.trustPersistence {
+		return 0
+	}
+	return now + f.maxTTL + quorum.Drift(f.maxTTL)
+}
+
+// memoryFrom is the clock's time from when on the node surely remembers all that may matter: from when
+// on its votes count, where it could be asked.
+func (n *node) memoryFrom() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.checked {
+		return n.fleet.quarantineFrom(n.fleet.clock.Elapsed())
+	}
+	return n.countsFrom
 }
 
 // quarantine is how long the node's votes still do not count.

@@ -67,7 +67,7 @@ func TestNobodyWaitsForTheNodesOfALockerThatWasClosedUnused(t *testing.T) {
 func TestAReleaseThatIsOwedTwiceIsAnsweredOnce(t *testing.T) {
 	lane := idle(t).fleet.lanes[0]
 	answers := 0
-	o := &op{script: releaseScript, done: func(answer) { answers++ }}
+	o := &op{step: step{script: releaseScript}, done: func(answer) { answers++ }}
 	lane.distrust(ErrNodeTimeout)
 	lane.submit(o)
 	lane.trust()
@@ -103,8 +103,8 @@ func TestTheContextHasEndedWhenTheLeaseHas(t *testing.T) {
 }
 
 func TestReleasesOfTwoOwnersThatInterleaveBothWake(t *testing.T) {
-	ws := newWatches(make([]*lane, 3), "")
-	ws.listeners = []*listener{} // none to tell
+	ws := newWatches(make([]*lane, 3), "", "")
+	ws.byName["k"] = newChannel("k") // with no listener to tell
 	w := ws.open("k")
 	for node := range 2 {
 		ws.notify(node, "k", "x")

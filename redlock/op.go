@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -28,17 +29,41 @@ func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 
 func ms(d time.Duration) int64 { return d.Milliseconds() }
 
-// The functions below make one step's op for each node. The arguments are as the scripts in
-// lua/ document them.
-
-func acquireOp(k keys, owner string, token, top Token, s *settings, ttl time.Duration) func(int) *op {
-	both, args := []string{k.lock, k.fence}, []any{owner, int64(token), ms(ttl), ms(s.fenceTTL), int64(top)}
-	return func(int) *op { return &op{script: acquireScript, keys: both, args: args} }
+// A step is what all nodes are asked to do. It is not changed once it is made.
+type step struct {
+	script  *script
+	command []any // as it is sent: EVALSHA, the script's name, the number of keys, keys and arguments
+	skip    nodeSet
 }
 
-func extendOp(k keys, owner string, number Token, s *settings, ttl time.Duration) func(int) *op {
-	both, args := []string{k.lock, k.fence}, []any{owner, int64(number), ms(ttl), ms(s.fenceTTL)}
-	return func(int) *op { return &op{script: extendScript, keys: both, args: args} }
+const (
+	commandScript   = 1 // place of the script in the command
+	commandFirstKey = 3
+)
+
+func newStep(s *script, k keys, args ...any) step {
+	command := make([]any, 0, commandFirstKey+2+len(args))
+	return step{script: s, command: append(append(command, evalSHA, s.sha, 2, k.lock, k.fence), args...)}
+}
+
+// key is the i-th key of the step.
+func (s *step) key(i int) string { return s.command[commandFirstKey+i].(string) }
+
+// by is the same step by another script that takes the same arguments.
+func (s *step) by(other *script) step {
+	command := slices.Clone(s.command)
+	command[commandScript] = other.sha
+	return step{script: other, command: command, skip: s.skip}
+}
+
+// The functions below make steps. The arguments are as the scripts in lua/ document them.
+
+func acquireStep(k keys, owner string, token, top Token, s *settings, ttl time.Duration, kept string) step {
+	return newStep(acquireScript, k, owner, int64(token), ms(ttl), ms(s.fenceTTL), int64(top), kept)
+}
+
+func extendStep(k keys, owner string, number Token, s *settings, ttl time.Duration) step {
+	return newStep(extendScript, k, owner, int64(number), ms(ttl), ms(s.fenceTTL))
 }
 
 // An ending is what a release has to know of the acquisition that it ends.
@@ -49,19 +74,21 @@ type ending struct {
 	held   bool    // it was a lease, for which others may be waiting
 	news   string  // channel to tell of it as well; "": none
 	skip   nodeSet // nodes that were never sent anything
+	line   *lining // what becomes of this process' place in the line; nil where there may be none
 }
 
-func releaseOp(k keys, e ending, s *settings) func(int) *op {
-	both, args := []string{k.lock, k.fence}, []any{e.owner, int64(e.number), ms(s.fenceTTL), flag(e.grown), flag(e.held)}
-	if e.news != "" {
-		args = append(args, e.news)
+func releaseStep(k keys, e ending, s *settings) step {
+	r := newStep(releaseScript, k, e.owner, int64(e.number), ms(s.fenceTTL), flag(e.grown), flag(e.held))
+	switch {
+	case e.line != nil:
+		r.command = append(r.command, e.news, e.line.process, e.line.place, ms(e.line.ttl), ms(keepFor))
+		r.command = slices.Insert(r.command, commandFirstKey+2, any(k.line()))
+		r.command[commandFirstKey-1] = 3
+	case e.news != "":
+		r.command = append(r.command, e.news)
 	}
-	return func(node int) *op {
-		if e.skip.has(node) {
-			return nil
-		}
-		return &op{script: releaseScript, keys: both, args: args}
-	}
+	r.skip = e.skip
+	return r
 }
 
 func flag(on bool) string {
@@ -71,17 +98,18 @@ func flag(on bool) string {
 	return "0"
 }
 
-// saveOp tells of the save on the channel news, unless that is "".
-func saveOp(k keys, owner string, v version, news string, s *settings) func(int) *op {
-	both := []string{k.lock, k.fence}
-	args := []any{owner, int64(v.token), v.sequence, v.value, ms(s.fenceTTL)}
+// saveStep tells of the save on the channel news, unless that is "".
+func saveStep(k keys, owner string, v version, news string, s *settings) step {
+	save := newStep(saveScript, k, owner, int64(v.token), v.sequence, v.value, ms(s.fenceTTL))
 	if news != "" {
-		args = append(args, news)
+		save.command = append(save.command, news)
 	}
-	return func(int) *op { return &op{script: saveScript, keys: both, args: args} }
+	return save
 }
 
-func inspectOp(k keys) func(int) *op {
-	both := []string{k.lock, k.fence}
-	return func(int) *op { return &op{script: inspectScript, keys: both} }
+func inspectStep(k keys) step { return newStep(inspectScript, k) }
+
+// wakeStep wakes the listener that listens to the channel.
+func wakeStep(inbox string) step {
+	return step{script: wakeScript, command: []any{evalSHA, wakeScript.sha, 1, inbox}}
 }

@@ -5,11 +5,16 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Inside a process, those who want one name queue first in, first out, and only the head asks
 // the nodes: what a local mutex can do is no burden for the lock service. The head keeps its
 // turn while it holds the lease, and may leave it to the next together with the turn: see handover.go.
+
+// linger is how long a queue that other processes were waited for in is kept when nobody uses it: who
+// wants a name that others want as well often wants it again, and then knows so already.
+const linger = time.Second
 
 // queues are the queues of all names that are in use in this process.
 type queues struct {
@@ -19,16 +24,19 @@ type queues struct {
 
 // A queue is the line of one name.
 type queue struct {
-	lock    string   // the name's lock key
-	users   int      // in line, or at the head
+	lock    string // the name's lock key
+	users   int    // in line, or at the head
+	idle    *time.Timer
 	waiting []*place // in line, in order of arrival
 	taken   bool     // somebody is at the head
 
 	wanted atomic.Bool // another process waited when the last lease was released
 
 	// The head alone uses these.
-	streak   int   // leases of this process without a pause
-	reserved Token // the highest token of the last range
+	streak   int           // leases of this process without a pause
+	passedOn time.Duration // when the last release was for the next in line, on the clock; 0: it was not
+	inLine   bool          // and this process lined up with it
+	reserved Token         // the highest token of the last range
 	watched  *Watch
 }
 
@@ -119,31 +127,40 @@ func (q *queue) next() {
 
 // leave gives the turn to the next in line. Only the first call counts.
 func (t *turn) leave() {
-	if unused := t.end(); unused != nil {
-		unused.Close()
-	}
-}
-
-// end returns what the queue listened with, if nobody needs it any more.
-func (t *turn) end() *Watch {
 	qs, q := t.all, t.queue
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if t.over {
-		return nil
+		return
 	}
 	t.over = true
 	q.users--
-	if len(q.waiting) > 0 {
+	switch {
+	case len(q.waiting) > 0:
 		q.next()
-		return nil
+		return
+	case q.users > 0: // who has left the line, and does not know it yet
+	case q.watched == nil:
+		delete(qs.byLock, q.lock)
+	case q.idle == nil:
+		q.idle = time.AfterFunc(linger, func() { qs.drop(q) })
+	default:
+		q.idle.Reset(linger)
 	}
 	q.taken = false
-	if q.users > 0 {
-		return nil
+}
+
+// drop forgets a queue that nobody has used for a while.
+func (qs *queues) drop(q *queue) {
+	qs.mu.Lock()
+	unused := q.users == 0 && qs.byLock[q.lock] == q
+	if unused {
+		delete(qs.byLock, q.lock)
 	}
-	delete(qs.byLock, q.lock)
-	return q.watched
+	qs.mu.Unlock()
+	if unused {
+		q.watched.Close()
+	}
 }
 
 // hear returns what takes note, when a release of the head has been answered, of whether
@@ -154,7 +171,7 @@ func (t *turn) hear() func(*result) {
 		others := 0
 		for i := range r.answers {
 			woken := r.answers[i].woken
-			if own != nil && own.listens(i) {
+			if own != nil && !r.answers[i].kept && own.listens(i) {
 				woken-- // this process itself
 			}
 			others = max(others, woken)

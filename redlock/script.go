@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1; nothing is secured by it.
 	_ "embed"
 	"encoding/hex"
+	"strings"
 )
 
 // A script is one step of the protocol, atomic and idempotent on its node.
@@ -38,4 +39,16 @@ var (
 	saveScript    = newScript("save", saveSource)
 	inspectScript = newScript("inspect", inspectSource)
 	wakeScript    = newScript("wake", wakeSource)
+
+	// A publication in a cluster goes to each of its servers, which would cost more with every shard
+	// that is added. Who waits for a name listens at the server of its slot, so that one knows whether
+	// anybody does. It publishes all the same where its user may not ask for that.
+	shardReleaseScript = newScript("release", strings.Replace(releaseSource, releasePublishes, `  local heard = redis.pcall('PUBSUB', 'NUMSUB', KEYS[1])
+  if not heard.err and heard[2] == 0 then
+    return {1, 0}
+  end
+`+releasePublishes, 1))
 )
+
+// releasePublishes is where the release of a lease wakes those who wait for the name.
+const releasePublishes = "  return {1, redis.call('PUBLISH', KEYS[1], ARGV[1])}\n"

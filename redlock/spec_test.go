@@ -78,9 +78,9 @@ func (w *world) lockedBy(lease *redlock.Lease) int {
 }
 
 // acquires recognizes the arguments of the script that acquires: name, sha, 2, lock, fence, owner,
-// token, ttl, fence ttl, last token. No other has a number in the last of ten.
+// token, ttl, fence ttl, last token, what is kept for it. No other has a number in the last but one of eleven.
 func acquires(args []any) bool {
-	if len(args) != 10 {
+	if len(args) != 11 {
 		return false
 	}
 	_, isNumber := args[9].(int64)

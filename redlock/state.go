@@ -52,7 +52,7 @@ func (l *Lease) save(ctx context.Context, value []byte, news string) error {
 	v := version{token: l.token, sequence: l.sequence, value: bytes.Clone(value)}
 	l.mu.Unlock()
 
-	r, err := locker.vote(ctx, saveOp(l.keys, l.owner, v, news, &locker.settings))
+	r, err := locker.vote(ctx, saveStep(l.keys, l.owner, v, news, &locker.settings))
 	if err != nil {
 		return fmt.Errorf("redlock: save %q: %w", l.name, err)
 	}

@@ -83,11 +83,15 @@ func (t *telemetry) close() {
 }
 
 func (t *telemetry) nodeAnswered(n *node, took time.Duration) {
-	t.latency.Record(context.Background(), took.Seconds(), metric.WithAttributes(attrNode.String(n.name)))
+	t.latency.Record(context.Background(), took.Seconds(), n.attributes)
 }
 
 func (t *telemetry) waited(ctx context.Context, took time.Duration, err error) {
-	t.wait.Record(ctx, took.Seconds(), metric.WithAttributes(attrOutcome.String(outcome(err))))
+	attributes := succeeded
+	if err != nil {
+		attributes = metric.WithAttributeSet(attribute.NewSet(attrOutcome.String(outcome(err))))
+	}
+	t.wait.Record(ctx, took.Seconds(), attributes)
 }
 
 func (t *telemetry) released(ctx context.Context, held, remaining time.Duration) {
@@ -101,9 +105,14 @@ func (t *telemetry) leaseLost(ctx context.Context, err error) {
 
 // start begins a span for a step on a name.
 func (t *telemetry) start(ctx context.Context, step, name string, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, "redlock."+step, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(append(attrs, attrName.String(name))...))
+	return t.tracer.Start(ctx, "redlock."+step, kindOfSpan, trace.WithAttributes(append(attrs, attrName.String(name))...))
 }
+
+// What is the same for each call is made once.
+var (
+	kindOfSpan = trace.WithSpanKind(trace.SpanKindClient)
+	succeeded  = metric.WithAttributeSet(attribute.NewSet(attrOutcome.String("ok")))
+)
 
 // finish ends a span with what came out. A name that is taken is no error.
 func finish(span trace.Span, err error) {

@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/quorate/quorate/internal/quorum"
@@ -24,9 +26,10 @@ type Watch struct {
 	// intervals as well. C is never closed.
 	C <-chan struct{}
 
-	wake chan struct{} // C
-	all  *watches
-	on   *channel
+	wake   chan struct{} // C
+	passed chan struct{} // the name was released, and is for another process
+	all    *watches
+	on     []*channel
 }
 
 // Watch begins to watch a name. A process may watch a name many times, and wait for it as well; to
@@ -51,7 +54,8 @@ func (l *Locker) Watch(name string) (*Watch, error) {
 type watches struct {
 	lanes     []*lane
 	prefix    string
-	listeners []*listener // none until something is first listened for
+	process   string             // that is called, where a release names the next in line
+	listeners map[post]*listener // begun when something is first listened for
 
 	ctx  context.Context // of the listeners; ends with close
 	stop context.CancelFunc
@@ -65,47 +69,66 @@ type watches struct {
 // those who wait for it, or that of its news.
 type channel struct {
 	name       string
+	listeners  []*listener // one for each node
 	watches    map[*Watch]struct{}
 	subscribed map[int]bool
 	heard      map[int]string // what each node published last
 }
 
-func newWatches(lanes []*lane, prefix string) *watches {
-	ctx, stop := context.WithCancel(context.Background())
-	return &watches{lanes: lanes, prefix: prefix, ctx: ctx, stop: stop, byName: map[string]*channel{}}
+func newChannel(name string) *channel {
+	return &channel{name: name, watches: map[*Watch]struct{}{}, subscribed: map[int]bool{}, heard: map[int]string{}}
 }
 
-// open begins to listen to a channel. It returns nil once the watches are closed.
-func (ws *watches) open(name string) *Watch {
+// A post is where one listener listens: a node, and where that is a cluster, one of its shards. All
+// servers of a cluster pass on what is published on one of them, but each counts only its own
+// listeners; so who waits for a name listens at the server that its release is published on.
+type post struct {
+	node   int
+	server string
+}
+
+func newWatches(lanes []*lane, prefix, process string) *watches {
+	ctx, stop := context.WithCancel(context.Background())
+	return &watches{lanes: lanes, prefix: prefix, process: process, ctx: ctx, stop: stop, byName: map[string]*channel{}, listeners: map[post]*listener{}}
+}
+
+// open begins to listen to channels. It returns nil once the watches are closed.
+func (ws *watches) open(names ...string) *Watch {
 	wake := make(chan struct{}, 1)
-	w := &Watch{C: wake, wake: wake, all: ws}
+	w := &Watch{C: wake, wake: wake, passed: make(chan struct{}, 1), all: ws}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.closed {
 		return nil
 	}
-	w.on = ws.byName[name]
-	if w.on == nil {
-		w.on = ws.subscribe(name)
-	} else if len(w.on.subscribed) >= quorum.Size(len(ws.lanes)) {
-		w.notify()
+	for _, name := range names {
+		c := ws.byName[name]
+		if c == nil {
+			c = ws.subscribe(name)
+		} else if len(c.subscribed) >= quorum.Size(len(ws.lanes)) {
+			w.notify()
+		}
+		c.watches[w] = struct{}{}
+		w.on = append(w.on, c)
 	}
-	w.on.watches[w] = struct{}{}
 	return w
 }
 
 // subscribe has the listeners listen to one more channel. It is guarded by mu.
 func (ws *watches) subscribe(name string) *channel {
-	if ws.listeners == nil {
-		for _, l := range ws.lanes {
-			listener := newListener(ws, l)
-			ws.listeners = append(ws.listeners, listener)
-			go listener.run()
-		}
-	}
-	c := &channel{name: name, watches: map[*Watch]struct{}{}, subscribed: map[int]bool{}, heard: map[int]string{}}
+	c := newChannel(name)
 	ws.byName[name] = c
-	for _, l := range ws.listeners {
+	for _, lane := range ws.lanes {
+		at := lane.post(name)
+		l := ws.listeners[at]
+		if l == nil {
+			l = newListener(ws, lane, name)
+			ws.listeners[at] = l
+			go l.run()
+		}
+		c.listeners = append(c.listeners, l)
+	}
+	for _, l := range c.listeners {
 		l.want(name, true)
 	}
 	return c
@@ -116,16 +139,18 @@ func (w *Watch) Close() {
 	ws := w.all
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if _, open := w.on.watches[w]; !open {
-		return
-	}
-	delete(w.on.watches, w)
-	if len(w.on.watches) > 0 {
-		return
-	}
-	delete(ws.byName, w.on.name)
-	for _, l := range ws.listeners {
-		l.want(w.on.name, false)
+	for _, c := range w.on {
+		if _, open := c.watches[w]; !open {
+			return
+		}
+		delete(c.watches, w)
+		if len(c.watches) > 0 {
+			continue
+		}
+		delete(ws.byName, c.name)
+		for _, l := range c.listeners {
+			l.want(c.name, false)
+		}
 	}
 }
 
@@ -136,11 +161,18 @@ func (w *Watch) notify() {
 	}
 }
 
-// listens reports whether the node counts this process among those that listen.
+func (w *Watch) pass() {
+	select {
+	case w.passed <- struct{}{}:
+	default:
+	}
+}
+
+// listens reports whether the node counts this process among those that listen to the first channel.
 func (w *Watch) listens(node int) bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
-	return w.on.subscribed[node]
+	return w.on[0].subscribed[node]
 }
 
 // notify takes note that a node published something, or, with no text, confirmed that it will.
@@ -151,22 +183,15 @@ func (ws *watches) notify(node int, name, text string) {
 	if c == nil {
 		return
 	}
-	told := 0
-	if text == "" {
-		if c.subscribed[node] {
-			return // again, after a reconnection
-		}
-		c.subscribed[node] = true
-		told = len(c.subscribed)
-	} else {
-		c.heard[node] = text
-		for _, last := range c.heard {
-			if last == text {
-				told++
-			}
-		}
+	if text != "" {
+		ws.told(c, node, text)
+		return
 	}
-	if told == quorum.Size(len(ws.lanes)) {
+	if c.subscribed[node] {
+		return // again, after a reconnection
+	}
+	c.subscribed[node] = true
+	if len(c.subscribed) == quorum.Size(len(ws.lanes)) {
 		for w := range c.watches {
 			w.notify()
 		}
@@ -177,7 +202,7 @@ func (ws *watches) notify(node int, name, text string) {
 func (ws *watches) close() {
 	ws.mu.Lock()
 	ws.closed = true
-	listeners := ws.listeners
+	listeners := slices.Collect(maps.Values(ws.listeners))
 	ws.mu.Unlock()
 	ws.stop() // ends a dial
 	for _, l := range listeners {

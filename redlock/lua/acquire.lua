@@ -3,8 +3,9 @@
 --   KEYS[1] lock     KEYS[2] fence
 --   ARGV[1] owner    ARGV[2] proposed token    ARGV[3] ttl, ms    ARGV[4] fence ttl, ms
 --   ARGV[5] the last of the tokens that are reserved, of which the proposed one is the first
+--   ARGV[6] what the lock holds for a moment while it is kept for this process: see release.lua
 --
--- Accepted when the lock is ours, or when it is free and fence < token, strictly: a fence that
+-- Accepted when the lock is ours, or when it is free, or kept for us, and fence < token, strictly: a fence that
 -- has reached the token says that this acquisition, or a later one, has been here and is over.
 -- The fence becomes the last of the range.
 -- Returns {1, state}, {0, holder, ms left} when taken, or {-1, fence} when the token is too old;
@@ -16,10 +17,13 @@ local owner, token, last = ARGV[1], ARGV[2], ARGV[5]
 local fresh = redis.call('SET', KEYS[1], owner, 'NX', 'PX', ARGV[3])
 if not fresh then
   local holder = redis.call('GET', KEYS[1])
-  if holder ~= owner then
+  if holder == ARGV[6] then
+    fresh = redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])
+  elseif holder == owner then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  else
     return {0, holder, redis.call('PTTL', KEYS[1])}
   end
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 
 local old = redis.call('SET', KEYS[2], last, 'PX', ARGV[4], 'GET')

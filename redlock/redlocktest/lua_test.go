@@ -130,11 +130,15 @@ func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 			script, args := "", []any(nil)
 			switch rnd.IntN(6) {
 			case 0:
-				script, args = "acquire.lua", []any{owner, token, ttl, 1000, token + rnd.IntN(3)}
+				script, args = "acquire.lua", []any{owner, token, ttl, 1000, token + rnd.IntN(3), pick("next in line/p", "next in line/q")}
 			case 1:
 				script, args = "extend.lua", []any{owner, token, ttl, 1000}
 			case 2:
 				script, args = "release.lua", []any{owner, token, 1000, pick("0", "1"), pick("0", "1")}
+				if rnd.IntN(2) == 0 {
+					keys = append(keys, "{"+keys[0]+"}:line")
+					args = append(args, "", pick("p", "q", "r"), pick("", "100", "90"), 1000, 20)
+				}
 			case 3:
 				script, args = "save.lua", []any{owner, token, rnd.IntN(3), pick("", "s", "a b c"), 1000}
 			case 4:

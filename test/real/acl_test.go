@@ -109,6 +109,25 @@ var aclSteps = []struct {
 			return nil
 		})
 	}},
+	{"take turns", func(x *trial) error {
+		return x.withLease(func(*redlock.Lease) error {
+			ctx, cancel := context.WithTimeout(x.t.Context(), 2*time.Second)
+			defer cancel()
+			waited := make(chan error, 1)
+			go func() {
+				_, err := x.second.Acquire(ctx, "job")
+				waited <- err
+			}()
+			defer func() { <-waited }()
+			defer cancel()
+			for ctx.Err() == nil {
+				if n, err := x.eye.Exists(ctx, "{quorate:job}:line").Result(); err == nil && n == 1 {
+					return nil
+				}
+			}
+			return errors.New("nobody got in line")
+		})
+	}},
 	{"listen for a release", func(x *trial) error { return x.wait(false) }},
 	{"stop listening", func(x *trial) error { return x.wait(true) }},
 	{"watch for news", func(x *trial) error { return x.watch("job") }},
@@ -265,6 +284,7 @@ func TestEachRightOfTheDocumentedACLRuleIsNeeded(t *testing.T) {
 	breaks := map[string]string{
 		"~quorate:*":         "acquire",
 		"~{quorate:*}:fence": "acquire",
+		"~{quorate:*}:line":  "take turns",
 		"&quorate:*":         "listen for a release",
 		"+eval":              "acquire",
 		"+evalsha":           "acquire",
@@ -321,7 +341,7 @@ func requireClearDenial(t *testing.T, right string, failed map[string]error) {
 		}
 		require.Contains(t, err.Error(), "docs/acl.md")
 	}
-	if !strings.HasPrefix(right, "&") && !slices.Contains([]string{"+subscribe", "+unsubscribe", "+ping", "+info"}, right) {
+	if !strings.HasPrefix(right, "&") && !slices.Contains([]string{"+subscribe", "+unsubscribe", "+ping", "+info", "~{quorate:*}:line"}, right) {
 		require.Positive(t, told)
 	}
 }

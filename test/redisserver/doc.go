@@ -15,6 +15,8 @@
 //	fleet[2].Pause()   // hangs: connections stay open, nothing is answered
 //	fleet[3].Restart() // kill -9, and back on the same port without its data
 //
+// [StartCluster] starts a Redis Cluster instead, of which slots can be moved.
+//
 // The package does not set out to run redis-server on Windows, which has none; there it only
 // compiles.
 package redisserver

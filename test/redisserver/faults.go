@@ -89,6 +89,7 @@ func (s *Server) close() {
 	s.Kill()
 	if s.port != 0 {
 		releasePort(s.port)
+		releasePort(s.busPort)
 	}
 	if s.tb.Failed() {
 		s.tb.Logf("redisserver: the end of the log of %s:\n%s", s.Addr(), tail(s.logFrom(0), logLines))

@@ -16,6 +16,7 @@ type options struct {
 	users    []string // ACL lines; nil means no ACL
 	master   *Server
 	ownClock bool
+	cluster  bool // a master of a cluster, which is yet to be formed
 }
 
 // WithConfig adds one setting of redis.conf, its value written as in that file:
@@ -106,6 +107,9 @@ func (s *Server) redisConf() string {
 		if m.opts.users != nil {
 			lines = append(lines, "masteruser "+adminUser, "masterauth "+adminPassword)
 		}
+	}
+	if s.opts.cluster {
+		lines = append(lines, s.clusterConf()...)
 	}
 	lines = append(lines, s.opts.settings...)
 	return strings.Join(lines, "\n") + "\n"

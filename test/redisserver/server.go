@@ -28,13 +28,14 @@ const pollInterval = 5 * time.Millisecond
 // Its methods may be called from any goroutine. What goes wrong in them is reported with
 // tb.Errorf, because only the test's own goroutine may call tb.Fatalf.
 type Server struct {
-	tb     testing.TB
-	opts   options
-	binary string
-	dir    string
-	port   int
-	args   []string // after the configuration file: a sentinel has one
-	env    []string // added to the test's own
+	tb      testing.TB
+	opts    options
+	binary  string
+	dir     string
+	port    int
+	busPort int      // of a cluster's master
+	args    []string // after the configuration file: a sentinel has one
+	env     []string // added to the test's own
 
 	mu      sync.Mutex
 	proc    *process
@@ -108,6 +109,11 @@ func (s *Server) open(conf func() string) error {
 		if s.port, err = takePort(); err != nil {
 			return err
 		}
+		if s.opts.cluster {
+			if s.busPort, err = takePort(); err != nil {
+				return err
+			}
+		}
 		if err = os.WriteFile(s.confFile(), []byte(conf()), 0o600); err != nil {
 			return err
 		}
@@ -115,7 +121,8 @@ func (s *Server) open(conf func() string) error {
 			return err
 		}
 		releasePort(s.port)
-		s.port = 0
+		releasePort(s.busPort)
+		s.port, s.busPort = 0, 0
 	}
 	return err
 }

@@ -10,6 +10,7 @@ const (
 	extendGo   = "redlock/extend.go"
 	handoverGo = "redlock/handover.go"
 	laneGo     = "redlock/lane.go"
+	clusterGo  = "redlock/cluster.go"
 	nodeGo     = "redlock/node.go"
 )
 
@@ -38,8 +39,8 @@ var mutants = []mutant{
 	},
 	{
 		"acquire: only the owner's lock is ours", acquireLua,
-		`if holder ~= owner then`,
-		`if not holder then`, "NO_OWNER_CHECK_ACQUIRE", "",
+		`elseif holder == owner then`,
+		`elseif holder then`, "NO_OWNER_CHECK_ACQUIRE", "",
 	},
 	{
 		"extend: only the owner's lock is ours", extendLua,
@@ -154,11 +155,11 @@ var mutants = []mutant{
 		if err != nil {
 			return nil, err
 		}
-		return nil, r.failure`,
+		return nil, failure`,
 		`		if err != nil {
 			return nil, err
 		}
-		return nil, r.failure`, "NO_WITHDRAW", "",
+		return nil, failure`, "NO_WITHDRAW", "",
 	},
 	{
 		"a release that did not arrive is owed", laneGo,
@@ -217,6 +218,28 @@ var mutants = []mutant{
 	c.turn.leave()`, "", "./redlock TestAGiftThatNobodyTakesIsPassedOnOrReleased",
 	},
 
+	// The line of processes.
+	{
+		"line: only the own lock is kept for the next", releaseLua,
+		`if ours and held and places[1] then`,
+		`if held and places[1] then`, "", "./redlock TestLateStepsDoNothing",
+	},
+	{
+		"line: what is kept is refused to all but the next", acquireLua,
+		`if holder == ARGV[6] then`,
+		`if string.find(holder, 'next in line/', 1, true) == 1 then`, "", "./redlock TestLateStepsDoNothing",
+	},
+	{
+		"line: the fence is checked where the lock is kept for us", acquireLua,
+		`fresh = redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])`,
+		`redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])`, "", "./redlock TestLateStepsDoNothing",
+	},
+	{
+		"line: now and then a name is for whoever is first", "redlock/line.go",
+		`if mathrand.IntN(plainReleases) == 0 {`,
+		`if mathrand.IntN(plainReleases) < 0 {`, "", "./redlock TestWhoIsInNoLineIsNotKeptOutForEver",
+	},
+
 	// Nodes that forget.
 	{
 		"restart rule: a restarted node does not count for a while", nodeGo,
@@ -258,6 +281,17 @@ var mutants = []mutant{
 		"a refusal in quarantine ends no lease", "redlock/ballot.go",
 		`a.quarantine == 0 && (a.verdict == taken || a.verdict == stale)`,
 		`a.verdict == taken || a.verdict == stale`, "", "./redlock TestTheRefusalOfANodeInQuarantineEndsNoLease",
+	},
+
+	{
+		"cluster: a slot that has another server does not count for a while", clusterGo,
+		`		t.countsFrom = c.fleet.quarantineFrom(now)`,
+		`		t.countsFrom = min(0, c.fleet.quarantineFrom(now))`, "", "./redlock TestASlotThatComesFromAServerWhichForgotDoesNotCountForAWhile",
+	},
+	{
+		"cluster: a new client trusts no slot before the youngest server", "redlock/survey.go",
+		`youngest = max(youngest, s.node.memoryFrom())`,
+		`youngest = min(youngest, s.node.memoryFrom())`, "", "./redlock TestASlotThatComesFromAServerWhichForgotDoesNotCountForAWhile",
 	},
 
 	// What is built on leases.

@@ -1,0 +1,186 @@
+package redlock_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/redlock"
+)
+
+// contend has the process of a Locker hold the name again and again, for a millisecond each.
+func contend(ctx context.Context, l *redlock.Locker, name string, had func()) {
+	for {
+		lease, err := l.Acquire(ctx, name)
+		if err != nil {
+			return
+		}
+		had()
+		time.Sleep(time.Millisecond)
+		_ = lease.Release(context.WithoutCancel(ctx))
+	}
+}
+
+func TestProcessesThatWaitTakeTurns(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, w *world) {
+		w.delay(200 * time.Microsecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		order := make(chan string, 10_000)
+		ended := make(chan struct{}, 4)
+		for _, host := range []string{"a", "b", "c", "d"} {
+			l := w.locker(host)
+			go func() {
+				contend(ctx, l, "hot", func() { order <- host })
+				ended <- struct{}{}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(100 * time.Millisecond) // until all know of each other
+		for len(order) > 0 {
+			<-order
+		}
+		asked := w.fleet.Commands(0)
+		time.Sleep(time.Second)
+		asked = w.fleet.Commands(0) - asked
+		had := map[string]int{}
+		turns := len(order)
+		for range turns {
+			had[<-order]++
+		}
+		cancel()
+		for range 4 {
+			<-ended
+		}
+		require.Greater(t, turns, 100)
+		for _, host := range []string{"a", "b", "c", "d"} {
+			assert.InDelta(t, turns/4, had[host], float64(turns)/10, "%s had %v of %d", host, had, turns)
+		}
+		assert.Less(t, asked, 5*turns, "commands on a node, for %d turns", turns)
+	})
+}
+
+func TestTheNextInLineWhoHasGoneHoldsNobodyUpForLong(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b, c := w.locker("a"), w.locker("b"), w.locker("c")
+		w.meetAt("hot", a, b)
+		lease := w.acquire(a, "hot")
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { _, err := b.Acquire(ctx, "hot"); gone <- err }()
+		synctest.Wait()
+		q := w.lineUp(c, 1, "hot")
+		cancel()
+		require.ErrorIs(t, <-gone, context.Canceled)
+		begin := time.Now()
+		require.NoError(t, lease.Release(t.Context()))
+		next := q.next(0)
+		require.Less(t, time.Since(begin), 100*time.Millisecond)
+		require.NoError(t, next.Release(t.Context()))
+	})
+}
+
+// meetAt has two processes want a name at the same time, so that each knows that the other does.
+func (w *world) meetAt(name string, a, b *redlock.Locker) {
+	w.t.Helper()
+	for _, l := range []*redlock.Locker{a, b, a} {
+		lease := w.acquire(l, name)
+		other := a
+		if l == a {
+			other = b
+		}
+		q := w.lineUp(other, 1, name)
+		require.NoError(w.t, lease.Release(w.t.Context()))
+		require.NoError(w.t, q.next(0).Release(w.t.Context()))
+		synctest.Wait()
+	}
+}
+
+func TestANameThatIsKeptForTheNextInLineHasNoHolder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		for i := range 3 {
+			key := redlock.DefaultKeyPrefix + "hot"
+			require.NoError(t, w.fleet.Clients()[i].Set(t.Context(), key, "next in line/ABCDEFGHIJKLMNOP", 20*time.Millisecond).Err())
+		}
+		a := w.locker("a")
+		status, err := a.Inspect(t.Context(), "hot")
+		require.NoError(t, err)
+		require.Empty(t, status.Holder)
+		_, err = a.TryAcquire(t.Context(), "hot")
+		require.ErrorIs(t, err, redlock.ErrTaken)
+		require.ErrorContains(t, err, "next in line")
+		time.Sleep(21 * time.Millisecond)
+		require.NoError(t, w.acquire(a, "hot").Release(t.Context()))
+	})
+}
+
+// Other Redlock clients are in no line: now and then a name is released for whoever is first.
+func TestWhoIsInNoLineIsNotKeptOutForEver(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		w.delay(200 * time.Microsecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{}, 2)
+		var turns atomic.Int32
+		for _, host := range []string{"a", "b"} {
+			l := w.locker(host)
+			go func() {
+				contend(ctx, l, "hot", func() { turns.Add(1) })
+				ended <- struct{}{}
+			}()
+		}
+		time.Sleep(100 * time.Millisecond)
+		foreign := func() bool {
+			n := 0
+			for _, c := range w.fleet.Clients() {
+				if ok, err := c.SetNX(t.Context(), redlock.DefaultKeyPrefix+"hot", "a foreigner", 5*time.Millisecond).Result(); err == nil && ok {
+					n++
+				}
+			}
+			return n >= 2
+		}
+		begin := turns.Load()
+		for !foreign() {
+			require.Less(t, turns.Load()-begin, int32(4000))
+			time.Sleep(300 * time.Microsecond)
+		}
+		cancel()
+		<-ended
+		<-ended
+	})
+}
+
+func TestALineIsForgottenWithItsProcesses(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		w.meetAt("hot", a, b)
+		time.Sleep(redlock.DefaultTTL + time.Second)
+		for _, key := range w.fleet.Keys(0) {
+			require.False(t, strings.HasSuffix(key, ":line"), key)
+		}
+	})
+}
+
+// A node that restarted knows of no line, and tells everybody; another's message is lost. Together they
+// are a quorum.
+func TestTheNextInLineWakesWhereNodesDoNotAgreeOnTheLine(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		w.meetAt("hot", a, b)
+		lease := w.acquire(a, "hot")
+		q := w.lineUp(b, 1, "hot")
+		time.Sleep(time.Second) // its backoff has grown
+		synctest.Wait()
+		require.NoError(t, w.fleet.Clients()[0].Del(t.Context(), "{"+redlock.DefaultKeyPrefix+"hot}:line").Err())
+		w.fleet.Host("b").Partition(2)
+		begin := time.Now()
+		require.NoError(t, lease.Release(t.Context()))
+		next := q.next(0)
+		require.Less(t, time.Since(begin), 10*time.Millisecond)
+		require.NoError(t, next.Release(t.Context()))
+	})
+}
