@@ -26,6 +26,7 @@ const (
 type bell struct {
 	Number int64    `json:"n"`
 	Recent []string `json:"recent"` // jobs whose control has changed, the last one last
+	Peers  []peer   `json:"peers,omitempty"`
 }
 
 // since gives the jobs that have changed since a number was heard; all is set where that is not
@@ -59,6 +60,7 @@ func (s *Scheduler) listen(se *session) {
 		if err == nil && !bytes.Equal(status.State, heard) {
 			var b bell
 			_ = json.Unmarshal(status.State, &b) // what cannot be read says nothing of what has changed
+			s.peers.told(b.Peers)
 			names, all := b.since(number)
 			if s.hear(ctx, names, all) {
 				heard, number = status.State, b.Number
@@ -118,11 +120,7 @@ func (s *Scheduler) ring(ctx context.Context, name string) error {
 	b.Number++
 	b.Recent = append(b.Recent, name)
 	b.Recent = b.Recent[max(0, len(b.Recent)-bellRecent):]
-	state := encode(&b)
-	for ; len(state) > redlock.MaxStateSize; state = encode(&b) { // long names
-		b.Recent = b.Recent[1:]
-	}
-	return lease.Publish(ctx, state)
+	return lease.Publish(ctx, b.encode())
 }
 
 func giveBack(lease *redlock.Lease) {

@@ -67,6 +67,17 @@
 //
 // Each tick that was not run is in the ledger, with the reason: see [Scheduler.History].
 //
+// # Many replicas and many jobs
+//
+// The replicas share out the ticks by a hash of their identities, the job and the tick: one goes for it at
+// once, and each other looks, 20 ms later for each that goes before it, whether it was claimed, and if
+// not, goes for it. For that a replica says in the bell (see "Control") that it is there, once a minute, and
+// when it ends. Those whose sets of jobs differ, as in the middle of a deployment, do not know of each
+// other, and ask at the same time; so do two with one identity. The register decides in any case.
+//
+// A Scheduler has 256 jobs at the nodes at the same time. When more come due at once, the others wait
+// in line: first those that it goes for itself, then those that it only looks at.
+//
 // # Overlap
 //
 // A tick that comes due while the run of another tick of the job goes on, on whichever replica,

@@ -53,6 +53,13 @@ type loop struct {
 	// register all the same, but no run followed them.
 	ghosts  []redlock.Token
 	foreign string // fingerprint that was last reported as a mismatch
+	turn    turn
+	inLine  bool // has a place at the nodes
+	claims  bool // as one of those that claim
+
+	// Nothing is to be done between these times of the wall clock, unless the job is roused.
+	idleFrom, idleTo time.Time
+	lasts            time.Duration // what is known of a job may be left alone for this long
 }
 
 // A view is the register as it was last seen.
@@ -68,9 +75,12 @@ type view struct {
 }
 
 func newLoop(j *job, se *session, from time.Time) *loop {
-	elapsed := j.scheduler.settings.clock.Elapsed()
+	s := j.scheduler
+	elapsed := s.settings.clock.Elapsed()
+	every := s.locker.FenceTTL() / 4
 	return &loop{
-		job: j, session: se, from: from, seen: from, adopt: true,
+		lasts: every + crontab.Jitter(s.settings.identity+j.name, from, every/2),
+		job:   j, session: se, from: from, seen: from, adopt: true,
 		touched: elapsed, kept: elapsed,
 		hindered: map[int64]Reason{}, mine: map[int64]bool{},
 		net: backoff.NewExponentialBackOff(
@@ -89,10 +99,17 @@ func (j *job) loop(se *session, from time.Time) {
 			continue
 		}
 		timer := time.NewTimer(min(wait, look))
-		select {
-		case <-timer.C:
-		case <-j.wake:
-		case <-ctx.Done():
+		for idle := true; idle; {
+			select {
+			case <-timer.C:
+				if wait := l.idle(); wait > 0 {
+					timer.Reset(min(wait, look))
+					continue
+				}
+			case <-j.wake:
+			case <-ctx.Done():
+			}
+			idle = false
 		}
 		timer.Stop()
 	}
@@ -102,6 +119,8 @@ func (j *job) loop(se *session, from time.Time) {
 func (l *loop) step(ctx context.Context) time.Duration {
 	j := l.job
 	now := j.now()
+	l.idleTo = time.Time{}
+	defer l.leaveLine()
 	if now.Before(l.seen.Add(-setBack)) {
 		j.scheduler.settings.logger.Warn("scheduler: the wall clock was set back", "job", j.name, "to", now, "last_tick", l.seen)
 		l.seen = now.Add(-look)
@@ -122,7 +141,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 			return l.until(j.comesDue(now))
 		}
 		// A function that goes on without its lease stops its own replica's next run only.
-		if pending {
+		if pending && l.enterLine(ctx, false) {
 			l.inspect(ctx)
 			l.report(now)
 		}
@@ -130,7 +149,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 	}
 	for fresh := false; ; fresh = true {
 		if !l.view.known || j.uninformed() {
-			if !l.inspect(ctx) || j.uninformed() && !l.inform(ctx) {
+			if !l.enterLine(ctx, false) || !l.inspect(ctx) || j.uninformed() && !l.inform(ctx) {
 				return l.pause()
 			}
 			pending = l.report(now)
@@ -146,15 +165,16 @@ func (l *loop) step(ctx context.Context) time.Duration {
 			return l.pause()
 		case d.busy:
 			l.net.Reset()
-			return l.until(d.next)
+			return l.rest(now, d.next)
 		case !d.write && l.overdue(l.touched):
 		case !d.write:
 			l.adopt = false // the register knows
 			l.calm()
 			if pending { // it waits for no run any more, and is late when it is late
 				maps.DeleteFunc(l.hindered, func(_ int64, why Reason) bool { return why == Overlap })
+				return l.until(d.next)
 			}
-			return l.until(d.next)
+			return l.rest(now, d.next)
 		case d.run != nil && !j.room():
 			l.hinder(now, Busy, nil)
 			return l.pause()
@@ -167,17 +187,24 @@ func (l *loop) step(ctx context.Context) time.Duration {
 		switch {
 		case again:
 		case d.run != nil && l.deaf(now):
-			if !l.inform(ctx) {
+			if !l.enterLine(ctx, false) || !l.inform(ctx) {
 				return l.pause()
 			}
 			now = j.now()
 			continue
+		case !fresh && l.after(&d) > 0:
+			if wait := l.turn.at - j.scheduler.settings.clock.Elapsed(); wait > 0 {
+				return wait
+			}
+		case !l.enterLine(ctx, true):
+			return look
 		default:
 			return l.attempt(ctx, now)
 		}
-		if !l.inspect(ctx) {
+		if !l.enterLine(ctx, false) || !l.inspect(ctx) {
 			return l.pause()
 		}
+		now = j.now()
 		pending = l.report(now)
 	}
 }
@@ -185,6 +212,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 // calm takes note that nothing is left to be done.
 func (l *loop) calm() {
 	l.tries, l.err = 0, nil
+	l.turn = turn{}
 	l.net.Reset()
 }
 
@@ -214,9 +242,7 @@ func (l *loop) stale() bool {
 // overdue reports whether the nodes would soon forget what was written then: what is known of a
 // weekly job must not be gone when it comes due.
 func (l *loop) overdue(written time.Duration) bool {
-	s := l.job.scheduler
-	every := s.locker.FenceTTL() / 4
-	return s.settings.clock.Elapsed()-written > every+crontab.Jitter(s.settings.identity+l.job.name, l.from, every/2)
+	return l.job.scheduler.settings.clock.Elapsed()-written > l.lasts
 }
 
 // consider asks what there may be to do, going by the view.

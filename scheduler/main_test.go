@@ -2,8 +2,10 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,6 +60,7 @@ type replica struct {
 	clock  *redlocktest.Clock
 	locker *redlock.Locker
 	sched  *scheduler.Scheduler
+	calls  atomic.Int64 // of scripts on jobs' registers, on all nodes
 
 	mu     sync.Mutex
 	events []scheduler.Event
@@ -216,7 +219,7 @@ type hook struct {
 	node int
 }
 
-// onSave, when it is set, is called before each save of a replica is sent to a node.
+// onSave, when it is set, is called before each save of a job's register is sent to a node.
 var onSave atomic.Pointer[func(r *replica, node int)]
 
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -238,9 +241,16 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 func (h *hook) look(cmd redis.Cmder) {
-	// EVALSHA sha 2 lock fence, and the five arguments that only a save has.
-	if f := onSave.Load(); f != nil && cmd.Name() == "evalsha" && len(cmd.Args()) == 10 {
-		(*f)(h.r, h.node)
+	args := cmd.Args()
+	if cmd.Name() != "evalsha" || !strings.Contains(fmt.Sprint(args[3]), "job/") {
+		return
+	}
+	h.r.calls.Add(1)
+	// EVALSHA sha 2 lock fence owner token sequence state: only what saves has a state.
+	if f := onSave.Load(); f != nil && len(args) > 8 {
+		if _, saves := args[8].([]byte); saves {
+			(*f)(h.r, h.node)
+		}
 	}
 }
 

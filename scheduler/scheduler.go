@@ -24,10 +24,14 @@ type Scheduler struct {
 	locker    *redlock.Locker
 	settings  settings
 	telemetry *telemetry
+	id        uint64       // hash of the identity
 	running   atomic.Int64 // runs in this process
+	peers     peers
+	line      line
 
 	mu      sync.Mutex
 	jobs    map[string]*job
+	names   uint64   // hash of the jobs' names, in whatever order
 	session *session // of the Run that goes on, or nil
 }
 
@@ -45,7 +49,7 @@ func New(locker *redlock.Locker, opts ...Option) (*Scheduler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: create metrics: %w", err)
 	}
-	return &Scheduler{locker: locker, settings: s, telemetry: t, jobs: map[string]*job{}}, nil
+	return &Scheduler{locker: locker, settings: s, telemetry: t, id: hash(s.identity), jobs: map[string]*job{}}, nil
 }
 
 // Add adds a job under a name that all replicas share. A spec has five fields (minute, hour,
@@ -113,6 +117,7 @@ func (s *Scheduler) add(name string, fn func(context.Context, Run) error, opts [
 		return fmt.Errorf("scheduler: add job %.64q: %w; each job needs a name of its own", name, ErrDuplicateJob)
 	}
 	s.jobs[name] = j
+	s.names ^= hash(name)
 	if s.session != nil {
 		s.session.follow(j)
 	}
@@ -259,6 +264,7 @@ func (s *Scheduler) begin(ctx context.Context) (*session, error) {
 	se := newSession(ctx)
 	s.session, se.listens = se, true
 	se.listening.Go(func() { s.listen(se) })
+	se.listening.Go(func() { s.announce(se) })
 	for _, j := range s.jobs {
 		se.follow(j)
 	}

@@ -46,7 +46,11 @@ func TestEachRunHasASpanThatIsLinkedToItsLease(t *testing.T) {
 			case "scheduler.run":
 				run = s
 			case "redlock.acquire":
-				acquire = s
+				if attrs := attribute.NewSet(s.Attributes...); attrs.HasValue("quorate.name") {
+					if name, _ := attrs.Value("quorate.name"); name.AsString() == "job/report" {
+						acquire = s
+					}
+				}
 			}
 		}
 		require.Len(t, run.Links, 1)
