@@ -53,7 +53,7 @@ type Tokens map[string]redlock.Token
 // resource when fn has returned. The lease is extended until then, within WithHoldLimit.
 //
 // What fn reads is what the holders before it have left, to the last write: their tokens are
-// shut out before fn starts. What fn writes must go through the gate, with the token, because
+// shut out before fn starts (but see WithoutAdmission). What fn writes must go through the gate, with the token, because
 // only there a pause between the last look at the lease and the write does no harm. fn's context
 // ends when ctx does, when the lease does, and at the hold limit; context.Cause says why.
 //

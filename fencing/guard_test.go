@@ -63,6 +63,20 @@ func TestOlderTokensAreShutOutBeforeTheFunctionStarts(t *testing.T) {
 	})
 }
 
+func TestWithoutAdmissionTheFirstWriteAdmits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		guard := w.guard("a", w.gate, fencing.WithoutAdmission())
+		err := guard.Do(t.Context(), "sku:42", func(ctx context.Context, token redlock.Token) error {
+			require.NoError(t, w.gate.Admit(ctx, "sku:42", token-1), "an older token still passes")
+			_, err := w.gate.IncrBy(ctx, "sku:42", token, "{sku:42}:stock", 1, 0)
+			require.NoError(t, err)
+			require.ErrorIs(t, w.gate.Admit(ctx, "sku:42", token-1), fencing.ErrStaleToken)
+			return nil
+		})
+		require.NoError(t, err)
+	})
+}
+
 func TestTheFunctionsErrorIsReturned(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		declined := errors.New("card declined")

@@ -43,6 +43,7 @@ type guardSettings struct {
 	waitLimit  time.Duration
 	holdLimit  time.Duration
 	queueLimit int
+	late       bool // the function admits
 	lease      []redlock.LeaseOption
 	tracers    trace.TracerProvider
 	meters     metric.MeterProvider
@@ -101,6 +102,15 @@ func WithHoldLimit(d time.Duration) GuardOption {
 // Default 0: no limit. Who does not want to wait at all uses TryDo.
 func WithQueueLimit(n int) GuardOption {
 	return guardOption(func(s *guardSettings) { s.queueLimit = n })
+}
+
+// WithoutAdmission has the guard not ask the gate before the function runs, which saves a round trip for
+// functions that begin at the gate themselves: with a write of the RedisGate, or with SQLGate.Admit as
+// the first statement of their transaction. What they read before that may be changed by an older
+// holder until then, so they must decide by what they read behind it, or leave the decision to the write
+// (IncrBy with its floor, a script).
+func WithoutAdmission() GuardOption {
+	return guardOption(func(s *guardSettings) { s.late = true })
 }
 
 // WithLease sets options of the leases that a guard acquires, such as redlock.WithTTL. Default:

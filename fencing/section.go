@@ -47,9 +47,11 @@ func (g *Guard) hold(ctx, outer context.Context, leases []*redlock.Lease, fn fun
 	section := &sectionContext{Context: inner, leases: leases, tickets: newTickets(ctx, outer, maps.Clone(tokens), leases...)}
 	defer g.limitHold(names, leases, cancel)()
 
-	for _, name := range names {
-		if err := g.gate.Admit(section, name, tokens[name]); err != nil {
-			return fmt.Errorf("fencing: guard %q: not admitted: %w", name, err)
+	if !g.settings.late {
+		for _, name := range names {
+			if err := g.gate.Admit(section, name, tokens[name]); err != nil {
+				return fmt.Errorf("fencing: guard %q: not admitted: %w", name, err)
+			}
 		}
 	}
 	if section.Err() != nil {

@@ -65,11 +65,11 @@ func (c *client) openUpdater(processes int) (updater, error) {
 		gate = g.redis
 	} else {
 		g.sql, err = fencing.NewSQLGate(fencing.PostgreSQL)
-		// The transaction admits; to ask twice would be half the speed.
-		gate = fencing.GateFunc(func(context.Context, string, redlock.Token) error { return nil })
+		gate = g.sql.On(db)
 	}
 	if err == nil {
-		g.guard, err = fencing.NewGuard(own.locker, gate)
+		// The write admits, and decides by nothing that was read before: to ask twice would be half the speed.
+		g.guard, err = fencing.NewGuard(own.locker, gate, fencing.WithoutAdmission())
 	}
 	if err != nil {
 		g.close()
