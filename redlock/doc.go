@@ -62,7 +62,7 @@
 // disagree. A node refuses every acquisition whose token is not above its fence, so that an
 // acquire that was delayed in the network cannot bring back a lease that is over. A long lease
 // may raise the fence above its own token (Status.Token shows the fence), and so does one that others
-// in its process wait for: it reserves tokens, up to 32, and when it is released it is handed on to
+// in its process wait for: it reserves tokens, up to 64, and when it is released it is handed on to
 // the next of them without a question to the nodes, while less than an eighth of its TTL has passed.
 //
 // Where nodes lose their memory, the fences go with it, and the clocks are what is left: tokens

@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxRange is how many tokens an acquisition reserves, and so the leases that it serves.
-	maxRange = 32
+	maxRange = 64
 	// A lease is handed on while less than one part in handOverPart of its TTL has passed.
 	handOverPart = 8
 )

@@ -87,11 +87,11 @@ func TestALeaseIsHandedOnInsideTheProcessWithTheNextTokenAndNoQuestion(t *testin
 func TestAnotherProcessHasItsTurnAfterABoundedNumberOfHandOvers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *world) {
 		a, b := w.locker("a"), w.locker("b")
-		lease, q := w.reserved(a, 199, "hot")
+		lease, q := w.reserved(a, 299, "hot")
 		others := w.lineUp(b, 1, "hot")
 		i := 0
 		for len(others.came) == 0 {
-			require.Less(t, i, 100, "the other process waits for ever")
+			require.Less(t, i, 200, "the other process waits for ever")
 			require.NoError(t, lease.Release(t.Context()))
 			synctest.Wait()
 			time.Sleep(5 * time.Millisecond)
@@ -101,10 +101,10 @@ func TestAnotherProcessHasItsTurnAfterABoundedNumberOfHandOvers(t *testing.T) {
 				lease = q.next(i)
 			}
 		}
-		require.GreaterOrEqual(t, i, 31)
+		require.GreaterOrEqual(t, i, 63)
 		lease = others.next(0)
 		require.NoError(t, lease.Release(t.Context()))
-		for i++; i < 200; i++ {
+		for i++; i < 300; i++ {
 			require.NoError(t, q.next(i).Release(t.Context()))
 		}
 	})

@@ -113,12 +113,12 @@ var aclSteps = []struct {
 		return x.withLease(func(*redlock.Lease) error {
 			ctx, cancel := context.WithTimeout(x.t.Context(), 2*time.Second)
 			defer cancel()
-			waited := make(chan error, 1)
+			gone := make(chan struct{})
 			go func() {
-				_, err := x.second.Acquire(ctx, "job")
-				waited <- err
+				defer close(gone)
+				_, _ = x.second.Acquire(ctx, "job")
 			}()
-			defer func() { <-waited }()
+			defer func() { <-gone }()
 			defer cancel()
 			for ctx.Err() == nil {
 				if n, err := x.eye.Exists(ctx, "{quorate:job}:line").Result(); err == nil && n == 1 {
