@@ -37,11 +37,12 @@ func FuzzNoTwoNamesShareAKey(f *testing.F) {
 			require.Equal(t, prefix+name, k.lock)
 			require.NotEqual(t, k.lock, k.fence)
 			require.Equal(t, slotText(k.lock), slotText(k.fence), "%q and %q", k.lock, k.fence)
+			require.Equal(t, slotText(k.lock), slotText(k.line()), "%q and %q", k.lock, k.line())
 			used = append(used, k)
 		}
 		if len(used) == 2 && first != second {
-			for _, key := range []string{used[0].lock, used[0].fence} {
-				require.NotContains(t, []string{used[1].lock, used[1].fence}, key, "of %q and %q with prefix %q", first, second, prefix)
+			for _, key := range []string{used[0].lock, used[0].fence, used[0].line()} {
+				require.NotContains(t, []string{used[1].lock, used[1].fence, used[1].line()}, key, "of %q and %q with prefix %q", first, second, prefix)
 			}
 		}
 	})
