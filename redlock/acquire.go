@@ -97,6 +97,7 @@ type campaign struct {
 	began    time.Duration
 
 	turn     *turn
+	inLine   bool // this process, because of this call
 	attempts int
 	votes    int
 	last     error // what the last attempt found
@@ -146,6 +147,7 @@ func (c *campaign) run(ctx context.Context) (*grant, error) {
 	}
 	won, err := c.campaign(ctx)
 	if err != nil {
+		c.leaveLine()
 		c.turn.leave()
 		return nil, err
 	}
@@ -299,6 +301,7 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		failure := r.failure("acquire", c.name, l.fleet.nodes)
 		if err == nil && c.wait && errors.Is(failure, ErrTaken) {
 			g.line = l.lineUp(c.settings.ttl)
+			c.inLine = true
 		}
 		l.withdraw(c.keys, g)
 		if err != nil {

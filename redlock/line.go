@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,13 +46,13 @@ func isKept(holder string) bool {
 // A lining is what becomes of this process' place in the line of a name.
 type lining struct {
 	process string
-	place   string // "": it leaves the line
+	waits   bool // or it leaves the line
 	ttl     time.Duration
 }
 
 // lineUp has this process wait for the name, from now on if it does not already.
 func (l *Locker) lineUp(ttl time.Duration) *lining {
-	return &lining{process: l.process, place: strconv.FormatInt(l.settings.clock.Now().UnixMicro(), 10), ttl: ttl}
+	return &lining{process: l.process, waits: true, ttl: ttl}
 }
 
 // passOn says what becomes of the line when a lease is released: where others wait, the name is for the
@@ -79,15 +78,14 @@ func (c *campaign) giveWay(ctx context.Context) error {
 	l, q := c.locker, c.turn.queue
 	var err error
 	switch {
-	case q.passedOn > 0 && l.settings.clock.Elapsed() < q.passedOn+keepFor:
+	case q.passedOn > 0 && l.settings.clock.Elapsed() < q.passedOn+keepFor && c.wait:
 		// The name is kept for another, or he has it: to ask would be in vain.
 		w := c.listen()
-		if !q.inLine && c.wait {
-			l.withdraw(c.keys, &grant{owner: newOwner(l.settings.identity), number: q.reserved, line: l.lineUp(c.settings.ttl)})
+		if !q.inLine {
+			c.move(l.lineUp(c.settings.ttl))
 		}
-		if c.wait {
-			_, err = c.sleep(ctx, overtaken+jitter(overtaken), w)
-		}
+		c.inLine = true
+		_, err = c.sleep(ctx, overtaken+jitter(overtaken), w)
 	case q.streak >= maxStreak && q.wanted.Load():
 		_, err = c.sleep(ctx, giveWay+jitter(giveWay), &Watch{})
 	default:
@@ -95,6 +93,19 @@ func (c *campaign) giveWay(ctx context.Context) error {
 	}
 	q.passedOn, q.streak = 0, 0
 	return err
+}
+
+// leaveLine gives up the place of this process where nobody else in it waits: it would be called in vain.
+func (c *campaign) leaveLine() {
+	if c.inLine && !c.turn.followed() {
+		c.move(&lining{process: c.locker.process, ttl: c.settings.ttl})
+	}
+}
+
+// move changes the place of this process in the line, and nothing else: by a release of what nobody has.
+func (c *campaign) move(to *lining) {
+	l := c.locker
+	l.withdraw(c.keys, &grant{owner: newOwner(l.settings.identity), number: c.turn.queue.reserved, line: to})
 }
 
 // cutProcess takes the process that is next in line off what a release has published.

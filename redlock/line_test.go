@@ -75,13 +75,50 @@ func TestTheNextInLineWhoHasGoneHoldsNobodyUpForLong(t *testing.T) {
 		go func() { _, err := b.Acquire(ctx, "hot"); gone <- err }()
 		synctest.Wait()
 		q := w.lineUp(c, 1, "hot")
-		cancel()
+		w.fleet.Host("b").Partition()
+		cancel() // and cannot tell the nodes
 		require.ErrorIs(t, <-gone, context.Canceled)
 		begin := time.Now()
 		require.NoError(t, lease.Release(t.Context()))
 		next := q.next(0)
 		require.Less(t, time.Since(begin), 100*time.Millisecond)
 		require.NoError(t, next.Release(t.Context()))
+	})
+}
+
+func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		lease := w.acquire(a, "hot")
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() { _, err := b.Acquire(ctx, "hot"); gone <- err }()
+		synctest.Wait()
+		line := "{" + redlock.DefaultKeyPrefix + "hot}:line"
+		_, waits := w.fleet.Get(0, line)
+		require.True(t, waits)
+		cancel()
+		require.ErrorIs(t, <-gone, context.Canceled)
+		synctest.Wait()
+		for i := range 3 {
+			_, waits := w.fleet.Get(i, line)
+			require.False(t, waits)
+		}
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+// A process whose clock is behind is no further ahead in the line.
+func TestTheLineIsInTheOrderOfArrivalWhateverTheClocksSay(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b, c := w.locker("a"), w.locker("b"), w.locker("c")
+		w.meetAt("hot", a, b)
+		w.clock("c").Skew(-time.Minute)
+		lease := w.acquire(a, "hot")
+		first, second := w.lineUp(b, 1, "hot"), w.lineUp(c, 1, "hot")
+		require.NoError(t, lease.Release(t.Context()))
+		require.NoError(t, first.next(0).Release(t.Context()))
+		require.NoError(t, second.next(0).Release(t.Context()))
 	})
 }
 

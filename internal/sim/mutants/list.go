@@ -221,8 +221,8 @@ var mutants = []mutant{
 	// The line of processes.
 	{
 		"line: only the own lock is kept for the next", releaseLua,
-		`if ours and held and places[1] then`,
-		`if held and places[1] then`, "", "./redlock TestLateStepsDoNothing",
+		`if ours and held and line[1] then`,
+		`if held and line[1] then`, "", "./redlock TestLateStepsDoNothing",
 	},
 	{
 		"line: what is kept is refused to all but the next", acquireLua,
