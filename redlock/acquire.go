@@ -165,6 +165,7 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 		won, err := c.attempt(ctx)
 		if err == nil {
 			q.streak++
+			q.served = won.top
 			return won, nil
 		}
 		if ctx.Err() != nil {
@@ -300,7 +301,7 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		}
 		failure := r.failure("acquire", c.name, l.fleet.nodes)
 		if err == nil && c.wait && errors.Is(failure, ErrTaken) {
-			g.line = l.lineUp(c.settings.ttl)
+			g.line = l.lineUp(q, c.settings.ttl)
 			c.inLine = true
 		}
 		l.withdraw(c.keys, g)

@@ -58,17 +58,17 @@ func TestLateStepsDoNothing(t *testing.T) {
 
 		const lock, line = "k", "{k}:line"
 		pass := func(owner string, number int, process string) {
-			_, err := c.Eval(t.Context(), releaseScript.src, append(keys, line), owner, number, 80000, "0", "1", "", process, "1", 8000, 20).Result()
+			_, err := c.Eval(t.Context(), releaseScript.src, append(keys, line), owner, number, 80000, "0", "1", "", process, "4", 8000, 20).Result()
 			require.NoError(t, err)
 		}
 		release("e", 70, "0")
 		require.Equal(t, yes, acquire("g", 80))
-		require.NoError(t, c.Set(t.Context(), line, "them us me", 0).Err())
+		require.NoError(t, c.Set(t.Context(), line, "2:them 3:us 1:me", 0).Err())
 		pass("f", 75, "me")
 		require.Equal(t, "g", c.Get(t.Context(), lock).Val(), "another's lock is kept for nobody")
 		pass("g", 80, "me")
 		require.Equal(t, "next in line/them", c.Get(t.Context(), lock).Val())
-		require.Equal(t, "us me", c.Get(t.Context(), line).Val())
+		require.Equal(t, "3:us 4:me", c.Get(t.Context(), line).Val())
 		require.Equal(t, taken, acquire("h", 90), "it is kept for them")
 		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
 		require.Equal(t, stale, acquire("g", 80), "though it is kept for us")

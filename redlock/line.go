@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	mathrand "math/rand/v2"
 	"strings"
 	"time"
@@ -46,13 +47,14 @@ func isKept(holder string) bool {
 // A lining is what becomes of this process' place in the line of a name.
 type lining struct {
 	process string
-	waits   bool // or it leaves the line
+	place   string // "": it leaves the line
 	ttl     time.Duration
 }
 
-// lineUp has this process wait for the name, from now on if it does not already.
-func (l *Locker) lineUp(ttl time.Duration) *lining {
-	return &lining{process: l.process, waits: true, ttl: ttl}
+// lineUp has this process wait for the name. Its place is the last token that it had: whoever was served
+// least lately is first. One that was not served lately comes before all that were.
+func (l *Locker) lineUp(q *queue, ttl time.Duration) *lining {
+	return &lining{process: l.process, place: fmt.Sprintf("%016d", q.served), ttl: ttl}
 }
 
 // passOn says what becomes of the line when a lease is released: where others wait, the name is for the
@@ -70,7 +72,7 @@ func (t *turn) passOn(l *Locker, ttl time.Duration) *lining {
 	if !q.inLine {
 		return &lining{process: l.process, ttl: ttl}
 	}
-	return l.lineUp(ttl)
+	return l.lineUp(q, ttl)
 }
 
 // giveWay lets other processes go first that wait for the name, after this one has had it.
@@ -82,7 +84,7 @@ func (c *campaign) giveWay(ctx context.Context) error {
 		// The name is kept for another, or he has it: to ask would be in vain.
 		w := c.listen()
 		if !q.inLine {
-			c.move(l.lineUp(c.settings.ttl))
+			c.move(l.lineUp(q, c.settings.ttl))
 		}
 		c.inLine = true
 		_, err = c.sleep(ctx, overtaken+jitter(overtaken), w)

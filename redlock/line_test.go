@@ -108,14 +108,15 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 	})
 }
 
-// A process whose clock is behind is no further ahead in the line.
-func TestTheLineIsInTheOrderOfArrivalWhateverTheClocksSay(t *testing.T) {
+// Whoever was served least lately is first, also before one whose clock is behind.
+func TestTheLineIsTheSameWhateverTheClocksSay(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *world) {
 		a, b, c := w.locker("a"), w.locker("b"), w.locker("c")
-		w.meetAt("hot", a, b)
 		w.clock("c").Skew(-time.Minute)
+		w.meetAt("hot", a, b)
+		w.meetAt("hot", a, c)
 		lease := w.acquire(a, "hot")
-		first, second := w.lineUp(b, 1, "hot"), w.lineUp(c, 1, "hot")
+		second, first := w.lineUp(c, 1, "hot"), w.lineUp(b, 1, "hot")
 		require.NoError(t, lease.Release(t.Context()))
 		require.NoError(t, first.next(0).Release(t.Context()))
 		require.NoError(t, second.next(0).Release(t.Context()))

@@ -81,7 +81,7 @@ func releaseStep(k keys, e ending, s *settings) step {
 	r := newStep(releaseScript, k, e.owner, int64(e.number), ms(s.fenceTTL), flag(e.grown), flag(e.held))
 	switch {
 	case e.line != nil:
-		r.command = append(r.command, e.news, e.line.process, flag(e.line.waits), ms(e.line.ttl), ms(keepFor))
+		r.command = append(r.command, e.news, e.line.process, e.line.place, ms(e.line.ttl), ms(keepFor))
 		r.command = slices.Insert(r.command, commandFirstKey+2, any(k.line()))
 		r.command[commandFirstKey-1] = 3
 	case e.news != "":

@@ -37,6 +37,7 @@ type queue struct {
 	passedOn time.Duration // when the last release was for the next in line, on the clock; 0: it was not
 	inLine   bool          // and this process lined up with it
 	reserved Token         // the highest token of the last range
+	served   Token         // and of the last that was won
 	watched  *Watch
 }
 

@@ -9,15 +9,16 @@
 --   ARGV[6] channel to tell of it as well, if any: of those who watch the name and do not wait for
 --           it, who must not be counted among the subscribers woken; '' for none
 --   with KEYS[3] only:
---   ARGV[7] this process     ARGV[8] '1' when it waits, or goes on waiting; '0' to leave the line
+--   ARGV[7] this process     ARGV[8] its place in the line, 16 digits; '' to leave the line
 --   ARGV[9] ttl of the line, ms     ARGV[10] how long the lock is kept for the next in line, ms
 --
 -- Deletes the lock if it is ours, raises the fence to the number, so that no delayed acquire or
 -- extend brings the lock back. Where the lock is ours its acquire has already raised the fence, but
 -- for the cases of ARGV[4].
 --
--- The line has the processes in the order in which they came, with a space between them. An attempt that
--- came to nothing lines up, or keeps its place. A lease that ends goes to the end, or leaves, and where
+-- The line is "place:process place:process …", and who has the lowest place is first: the token that the
+-- process had last, so that all nodes agree, and no clock matters. An attempt that came to nothing lines up.
+-- A lease that ends lines up again, or leaves, and where
 -- another process is in it the lock is not deleted but kept for the first: it holds "next in line/process"
 -- for a moment, in which only that one can acquire it. It is told on the channel "lock process", and so is
 -- the second, in case the first has gone; the others are left in peace. All of this is for order among those
@@ -30,27 +31,26 @@ local ours = redis.call('GET', KEYS[1]) == ARGV[1]
 local others
 
 if KEYS[3] then
-  local me, waits, held, line = ARGV[7], ARGV[8] == '1', ARGV[5] == '1', {}
-  for process in string.gmatch(redis.call('GET', KEYS[3]) or '', '[^ ]+') do
-    if process ~= me then
-      line[#line + 1] = process
-    elseif waits and not held then
-      line[#line + 1] = me
-      waits = false
+  local me, held, line = ARGV[7], ARGV[5] == '1', {}
+  for entry in string.gmatch(redis.call('GET', KEYS[3]) or '', '[^ ]+') do
+    if string.match(entry, ':(.*)') ~= me then
+      line[#line + 1] = entry
     end
   end
+  table.sort(line)
   if ours and held and line[1] then
     others = #line
-    redis.call('SET', KEYS[1], 'next in line/' .. line[1], 'PX', ARGV[10])
+    local first = string.match(line[1], ':(.*)')
+    redis.call('SET', KEYS[1], 'next in line/' .. first, 'PX', ARGV[10])
     for i = 1, math.min(others, 2) do
-      redis.call('PUBLISH', KEYS[1] .. ' ' .. line[i], ARGV[1] .. ' ' .. line[1])
+      redis.call('PUBLISH', KEYS[1] .. ' ' .. string.match(line[i], ':(.*)'), ARGV[1] .. ' ' .. first)
     end
     table.remove(line, 1)
   elseif ours then
     redis.call('DEL', KEYS[1])
   end
-  if waits then
-    line[#line + 1] = me
+  if ARGV[8] ~= '' then
+    line[#line + 1] = ARGV[8] .. ':' .. me
   end
   if line[1] then
     redis.call('SET', KEYS[3], table.concat(line, ' '), 'PX', ARGV[9])

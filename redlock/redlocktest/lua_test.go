@@ -137,7 +137,7 @@ func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 				script, args = "release.lua", []any{owner, token, 1000, pick("0", "1"), pick("0", "1")}
 				if rnd.IntN(2) == 0 {
 					keys = append(keys, "{"+keys[0]+"}:line")
-					args = append(args, "", pick("p", "q", "r"), pick("0", "1"), 1000, 20)
+					args = append(args, "", pick("p", "q", "r"), pick("", "5", "7"), 1000, 20)
 				}
 			case 3:
 				script, args = "save.lua", []any{owner, token, rnd.IntN(3), pick("", "s", "a b c"), 1000}
