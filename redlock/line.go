@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -64,7 +63,7 @@ func (t *turn) passOn(l *Locker, ttl time.Duration) *lining {
 	if !q.wanted.Load() {
 		return nil
 	}
-	if mathrand.IntN(plainReleases) == 0 {
+	if l.passes.Add(1)%plainReleases == 0 {
 		q.streak = maxStreak // who is next in this process gives way
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,6 +18,7 @@ type Locker struct {
 	settings  settings
 	process   string // in the lines of names
 	kept      string // what a lock key holds that is kept for it
+	passes    atomic.Uint64
 	fleet     *fleet
 	telemetry *telemetry
 	tokens    tokens

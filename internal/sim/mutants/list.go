@@ -236,8 +236,8 @@ var mutants = []mutant{
 	},
 	{
 		"line: now and then a name is for whoever is first", "redlock/line.go",
-		`if mathrand.IntN(plainReleases) == 0 {`,
-		`if mathrand.IntN(plainReleases) < 0 {`, "", "./redlock TestWhoIsInNoLineIsNotKeptOutForEver",
+		`if l.passes.Add(1)%plainReleases == 0 {`,
+		`if l.passes.Add(1)%plainReleases > plainReleases {`, "", "./redlock TestWhoIsInNoLineIsNotKeptOutForEver",
 	},
 
 	// Nodes that forget.
