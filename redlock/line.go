@@ -11,8 +11,8 @@ import (
 )
 
 // Among processes, too, those who want one name queue: each node keeps the line of those that asked in
-// vain, and a release keeps the lock, for a moment, for the first of them, and names it when it is
-// published. So one process asks, and the others need not: if all asked at once, they would cost the
+// vain, and a release keeps the lock, for a moment, for the first of them, and calls that one alone.
+// So one process asks, and the others need not: if all asked at once, they would cost the
 // nodes much and each other the quorum. A process is in the line once, whoever in it is at the head of its
 // own queue.
 //
