@@ -35,6 +35,9 @@ func (t *turn) span() Token {
 // handOver gives the turn to the next in line, and what the lease has with it, and reports whether
 // it did. The lease has ended.
 func (l *Lease) handOver() bool {
+	if l.token == l.top { // the last of the range, or the only one: nobody waited
+		return false
+	}
 	l.mu.Lock()
 	// What is on its way to the nodes, or has failed there, is for the release to bring in order.
 	// And a release that is to be published has to be one.
@@ -49,7 +52,7 @@ func (l *Lease) handOver() bool {
 
 // pass gives the turn, and a grant that a lease with this TTL had, to the next in line if that may be.
 func (l *Locker) pass(t *turn, g *grant, ttl time.Duration) bool {
-	if g.token > g.top || l.fleet.sameServer() != nil {
+	if l.fleet.sameServer() != nil {
 		return false
 	}
 	left := g.end - l.settings.clock.Elapsed()

@@ -186,8 +186,8 @@ var mutants = []mutant{
 	// Handing over inside a process.
 	{
 		"hand-over: no token beyond the range", handoverGo,
-		`if g.token > g.top || `,
-		`if `, "", "",
+		`if l.token == l.top {`,
+		`if false {`, "", "",
 	},
 	{
 		"hand-over: the next has the whole TTL, but for a part", handoverGo,
