@@ -98,8 +98,9 @@ func parseReply(s *script, reply any) (answer, error) {
 	case !ok:
 	case s == releaseScript:
 		if len(fields) == 2 && code >= 0 && code <= 2 {
-			if woken, ok := fields[1].(int64); ok && woken >= 0 {
-				return answer{verdict: accepted, woken: int(woken), kept: code == 2}, nil
+			kept := code == 2 // for one of the others in line, so there is one
+			if woken, ok := fields[1].(int64); ok && (woken > 0 || woken == 0 && !kept) {
+				return answer{verdict: accepted, woken: int(woken), kept: kept}, nil
 			}
 		}
 	case s == saveScript && code == 1 && len(fields) == 1:

@@ -15,7 +15,7 @@ import (
 var replies = []string{
 	// the truth, in every dress
 	"*2\r\n:1\r\n$0\r\n\r\n", "*2\r\n:1\r\n$9\r\n7 1 state\r\n", "*2\r\n:2\r\n$3\r\n7 1\r\n", "*1\r\n:1\r\n",
-	"*3\r\n:0\r\n$5\r\nother\r\n:8000\r\n", "*2\r\n:-1\r\n$2\r\n99\r\n", "*2\r\n:1\r\n:3\r\n", "*2\r\n:0\r\n:0\r\n",
+	"*3\r\n:0\r\n$5\r\nother\r\n:8000\r\n", "*2\r\n:-1\r\n$2\r\n99\r\n", "*2\r\n:1\r\n:3\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:2\r\n:1\r\n",
 	"*3\r\n$1\r\na\r\n:-1\r\n$12\r\n9 7 1 value\n\r\n", "~2\r\n:1\r\n=4\r\ntxt:\r\n", "*2\r\n:1\r\n+\r\n",
 	// a yes that is none: wrong types, lengths and versions
 	"*2\r\n:1\r\n:5\r\n", "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n", "*2\r\n:1\r\n*0\r\n", "*2\r\n:1\r\n%0\r\n", "*2\r\n:1\r\n#t\r\n",
@@ -23,7 +23,7 @@ var replies = []string{
 	"*2\r\n:1\r\n$5\r\nhello\r\n", "*2\r\n:1\r\n$4\r\n1 2 \r\n", "*2\r\n:1\r\n$5\r\n-1 -2\r\n", "*2\r\n:1\r\n$6\r\n+1 +2 \r\n",
 	"*1\r\n:2\r\n", "*1\r\n:0\r\n", "*0\r\n", "*-1\r\n", "$-1\r\n", "_\r\n", ":1\r\n", "+OK\r\n", "$1\r\n1\r\n", "#t\r\n", ",inf\r\n", ",nan\r\n",
 	"*2\r\n:2\r\n$0\r\n\r\n", "*3\r\n:1\r\n$0\r\n\r\n:1\r\n", "*1\r\n*2\r\n:1\r\n$0\r\n\r\n", "*2\r\n:3\r\n$0\r\n\r\n", "%1\r\n:1\r\n$0\r\n\r\n",
-	"*2\r\n:1\r\n:-1\r\n", "*2\r\n:9\r\n:0\r\n", "*2\r\n:1\r\n:9223372036854775807\r\n",
+	"*2\r\n:1\r\n:-1\r\n", "*2\r\n:9\r\n:0\r\n", "*2\r\n:2\r\n:0\r\n", "*2\r\n:2\r\n:-1\r\n", "*2\r\n:1\r\n:9223372036854775807\r\n",
 	// numbers at their limits
 	"*2\r\n:-1\r\n$16\r\n9007199254740992\r\n", "*2\r\n:-1\r\n$19\r\n9223372036854775807\r\n", "*2\r\n:-1\r\n$19\r\n9223372036854775808\r\n",
 	"*2\r\n:-1\r\n$30\r\n999999999999999999999999999999\r\n", "*2\r\n:-1\r\n$2\r\n-5\r\n", "*2\r\n:-1\r\n$3\r\nabc\r\n", "*2\r\n:-1\r\n:7\r\n", "*2\r\n:-1\r\n$0\r\n\r\n",
@@ -63,7 +63,7 @@ func isVote(s *script, reply any) bool {
 		return ok && (code == 1 || code == 2) && (text == "" || versionOnly.MatchString(text) && inRange(text))
 	case s == releaseScript && isNumber && len(fields) == 2:
 		woken, ok := fields[1].(int64)
-		return ok && (code == 0 || code == 1) && woken >= 0
+		return ok && ((code == 0 || code == 1) && woken >= 0 || code == 2 && woken >= 1)
 	case s == saveScript && isNumber:
 		return code == 1 && len(fields) == 1
 	case s == inspectScript && len(fields) == 3:
