@@ -77,7 +77,9 @@ func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto
 		if lease != nil {
 			span.SetAttributes(attrToken.Int64(int64(lease.token)))
 		}
-		l.telemetry.waited(ctx, l.settings.clock.Elapsed()-c.began, err)
+		waited := l.settings.clock.Elapsed() - c.began
+		l.telemetry.waited(ctx, waited, err)
+		l.settings.observeWait(name, lease, waited, err)
 		finish(span, err)
 	}()
 	won, err := c.run(ctx)

@@ -19,6 +19,7 @@ type NodeReport struct {
 	Role       string
 	Replicas   int
 	Quarantine time.Duration // > 0: its votes do not count for this long
+	Latency    time.Duration // how long its answer took, or failed to come, a new connection included; of a cluster, the slowest shard's
 	// ClockOffset is the node's wall clock minus ours, as far as one round trip can tell.
 	ClockOffset time.Duration
 	Warnings    []string // what weakens it
@@ -121,6 +122,7 @@ func (l *Locker) reportCluster(ctx context.Context, c *cluster) NodeReport {
 	for _, r := range report.Shards {
 		report.Up = report.Up && r.Up
 		report.Quarantine = max(report.Quarantine, r.Quarantine)
+		report.Latency = max(report.Latency, r.Latency)
 		if r.Err != nil {
 			errs = append(errs, &NodeError{Node: r.Node, Err: r.Err})
 		}
@@ -132,7 +134,9 @@ func (l *Locker) reportCluster(ctx context.Context, c *cluster) NodeReport {
 func (l *Locker) report(ctx context.Context, n *node) NodeReport {
 	report := NodeReport{Node: n.name}
 	dials := n.dials.Load()
+	begin := l.settings.clock.Elapsed()
 	info, err := l.askInfo(ctx, n)
+	report.Latency = l.settings.clock.Elapsed() - begin
 	if err != nil {
 		report.Up, report.Err = infoRefused(err), err
 		if report.Up {
@@ -158,21 +162,28 @@ func (l *Locker) report(ctx context.Context, n *node) NodeReport {
 
 // askInfo asks a node who it is, for at most the time that a connection may take.
 func (l *Locker) askInfo(ctx context.Context, n *node) (nodeInfo, error) {
+	return bounded(ctx, l, func(ctx context.Context) (nodeInfo, error) { return readInfo(ctx, n.client) })
+}
+
+// bounded asks a client something, and waits for at most the time that a connection may take: a client in
+// default options ignores the deadline.
+func bounded[T any](ctx context.Context, l *Locker, ask func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(l.settings.nodeTimeout, connectTimeout), ErrNodeTimeout)
 	defer cancel()
 	type outcome struct {
-		info nodeInfo
-		err  error
+		value T
+		err   error
 	}
 	done := make(chan outcome, 1)
-	l.background.Go(func() { // a client in default options ignores the deadline
-		info, err := readInfo(ctx, n.client)
-		done <- outcome{info, err}
+	l.background.Go(func() {
+		value, err := ask(ctx)
+		done <- outcome{value, err}
 	})
 	select {
 	case o := <-done:
-		return o.info, o.err
+		return o.value, o.err
 	case <-ctx.Done():
-		return nodeInfo{}, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }

@@ -77,7 +77,7 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // ErrQuarantined, ErrNoValidity, ErrStaleToken and ErrLeaseLost, and has an error for each node
 // that did not vote for the step.
 type QuorumError struct {
-	Op     string // "acquire", "extend", "release" or "save"
+	Op     string // "acquire", "extend", "release", "save", "inspect", "break" or "list"
 	Name   string // of the resource
 	Err    error  // the condition, one of the above
 	Votes  int    // nodes that voted for it and count

@@ -97,7 +97,7 @@ func (l *lane) submit(o *op) {
 		l.owe(o)
 		err = l.suspect
 	case l.suspect != nil:
-		err = fmt.Errorf("%w: %w", ErrNodeSuspect, l.suspect)
+		err = l.suspicionLocked()
 	case len(l.queue) >= maxQueue && !o.isRelease():
 		err = ErrNodeBusy
 	default:
@@ -260,9 +260,21 @@ func (l *lane) isUp() bool {
 	if l.cluster != nil {
 		return l.cluster.isUp()
 	}
+	return l.suspicion() == nil
+}
+
+// suspicion is why the node is left alone, or nil.
+func (l *lane) suspicion() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.suspect == nil
+	return l.suspicionLocked()
+}
+
+func (l *lane) suspicionLocked() error {
+	if l.suspect == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNodeSuspect, l.suspect)
 }
 
 // post is where a channel is listened to.

@@ -222,6 +222,7 @@ func (l *Lease) finish(why, last error) bool {
 	l.cancel(over)
 	l.locker.forget(l)
 	l.locker.telemetry.held.Add(l.ctx, -1)
+	l.locker.settings.observeEnd(l, l.locker.settings.clock.Elapsed()-l.since, over)
 	if !errors.Is(why, ErrReleased) {
 		l.turn.leave()
 		l.locker.telemetry.leaseLost(l.ctx, over)

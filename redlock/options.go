@@ -53,6 +53,7 @@ type settings struct {
 	logger           *slog.Logger
 	tracers          trace.TracerProvider
 	meters           metric.MeterProvider
+	observer         func(Event)
 	lease            leaseSettings
 }
 
