@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/redlock"
@@ -18,7 +19,7 @@ func TestABrokenLeaseIsLostAndTheNextHolderComesAtOnce(t *testing.T) {
 		acquired := make(chan *redlock.Lease, 1)
 		go func() {
 			next, err := b.Acquire(t.Context(), "job")
-			require.NoError(t, err)
+			assert.NoError(t, err)
 			acquired <- next
 		}()
 		time.Sleep(time.Second)

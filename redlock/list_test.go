@@ -65,7 +65,8 @@ func TestListTellsOfHeldNamesAndOfAllThatWereUsed(t *testing.T) {
 				require.Contains(t, all, "held/"+name)
 				require.Contains(t, all, "used/"+name)
 			}
-			for status := range l.List(t.Context(), redlock.Filter{Held: true}) {
+			for status, err := range l.List(t.Context(), redlock.Filter{Held: true}) {
+				require.NoError(t, err)
 				require.Equal(t, tokens[status.Name], status.Token)
 				require.Contains(t, status.Holder, "a/")
 			}
@@ -124,7 +125,8 @@ func TestAListEndsWhenItIsLeftAndWhenTheLockerIsClosed(t *testing.T) {
 		l := w.locker("a")
 		w.acquire(l, "one")
 		w.acquire(l, "two")
-		for status := range l.List(t.Context(), redlock.Filter{Held: true}) {
+		for status, err := range l.List(t.Context(), redlock.Filter{Held: true}) {
+			require.NoError(t, err)
 			require.Equal(t, "one", status.Name)
 			break
 		}
