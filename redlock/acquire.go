@@ -101,6 +101,7 @@ type campaign struct {
 	turn     *turn
 	inLine   bool // this process, because of this call
 	attempts int
+	looks    int
 	votes    int
 	last     error // what the last attempt found
 }
@@ -159,12 +160,13 @@ func (c *campaign) run(ctx context.Context) (*grant, error) {
 // campaign asks the nodes until they grant the lease.
 func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 	q := c.turn.queue
-	net := newBackoff(10*time.Millisecond, c.settings.ttl/2)
+	net := newBackoff(10*time.Millisecond, c.settings.ttl*5/8)
 	if err := c.giveWay(ctx); err != nil {
 		return nil, c.giveUp(err)
 	}
+	look := false
 	for {
-		won, err := c.attempt(ctx)
+		won, err := c.try(ctx, look)
 		if err == nil {
 			q.streak++
 			q.served = won.top
@@ -185,21 +187,23 @@ func (c *campaign) campaign(ctx context.Context) (*grant, error) {
 			c.last = nil
 			return nil, c.giveUp(err)
 		}
-		woken, err := c.sleep(ctx, c.delay(lost, net), c.listen())
+		pause := c.delay(lost, net)
+		woken, err := c.sleep(ctx, pause, c.listen())
 		if err != nil {
 			return nil, c.giveUp(err)
 		}
 		if woken {
 			net.Reset() // the name was free a moment ago: who loses the race asks again soon
 		}
+		look = !woken && pause >= longPause && errors.Is(lost, ErrTaken)
 		if err := c.locker.fleet.sameServer(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// delay is how long to wait for a publication before asking again all the same: by jittered
-// exponential backoff, but no longer than until the holder's TTL ends.
+// delay is how long to wait for a publication before asking again all the same: by jittered exponential
+// backoff, but no longer than until the holder's TTL ends.
 func (c *campaign) delay(lost *QuorumError, net *backoff.ExponentialBackOff) time.Duration {
 	d := net.NextBackOff()
 	if lost.Votes == 0 { // somebody holds it, and this process is in line behind him
@@ -312,6 +316,39 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		}
 		return nil, failure
 	}
+}
+
+// longPause is after how long a pause, in which nobody called, it is worth the while to look before asking.
+// Where names are free for moments only, as between clients that poll, there is no time for it.
+const longPause = 250 * time.Millisecond
+
+// try makes an attempt. After a long pause it looks first whether that may succeed: a look costs the nodes a
+// third, and leaves the fences alone.
+func (c *campaign) try(ctx context.Context, look bool) (*grant, error) {
+	if look {
+		if err := c.look(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.attempt(ctx)
+}
+
+// look returns an error if so many nodes have the name locked that an attempt would be in vain.
+func (c *campaign) look(ctx context.Context) error {
+	l := c.locker
+	keep := time.Duration(0)
+	if c.looks++; c.looks%4 == 1 {
+		keep = lineTTL(c.settings.ttl)
+	}
+	r, err := l.vote(ctx, lookStep(c.keys, l.kept, keep))
+	if err != nil {
+		return err
+	}
+	if r.count(taken) <= len(r.answers)-quorum.Size(len(r.answers)) {
+		return nil
+	}
+	c.attempts++
+	return r.failure("acquire", c.name, l.fleet.nodes)
 }
 
 // accept makes a grant of a ballot that was won, if enough validity is left and the state is

@@ -80,8 +80,11 @@ func parseReply(s *script, reply any) (answer, error) {
 		return answer{verdict: accepted}, nil
 	}
 	fields, _ := reply.([]any)
-	if s == inspectScript {
+	switch s {
+	case inspectScript:
 		return parseInspection(fields)
+	case lookScript:
+		return parseLook(fields)
 	}
 	var code int64
 	ok := false
@@ -133,6 +136,22 @@ func parseReply(s *script, reply any) (answer, error) {
 		}
 	}
 	return answer{}, unexpected(s, reply)
+}
+
+// parseLook takes a name that is free for a vote.
+func parseLook(fields []any) (answer, error) {
+	if len(fields) == 2 {
+		holder, ok1 := fields[0].(string)
+		left, ok2 := fields[1].(int64)
+		switch {
+		case !ok1 || !ok2:
+		case left == -2: // what PTTL says of a key that does not exist
+			return answer{verdict: accepted}, nil
+		default:
+			return answer{verdict: taken, holder: holder, left: millis(left)}, nil
+		}
+	}
+	return answer{}, unexpected(lookScript, fields)
 }
 
 func parseInspection(fields []any) (answer, error) {

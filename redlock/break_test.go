@@ -113,6 +113,7 @@ func TestALockOfAMinorityIsBrokenAsWell(t *testing.T) {
 		status, err := l.Break(t.Context(), "job")
 		require.NoError(t, err)
 		require.Empty(t, status.Holder, "no quorum has it")
+		synctest.Wait() // a quorum has confirmed
 		require.Zero(t, w.lockedOn("job"))
 	})
 }

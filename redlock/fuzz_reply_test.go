@@ -15,6 +15,7 @@ import (
 var replies = []string{
 	// the truth, in every dress
 	"*2\r\n:1\r\n$0\r\n\r\n", "*2\r\n:1\r\n$9\r\n7 1 state\r\n", "*2\r\n:2\r\n$3\r\n7 1\r\n", "*1\r\n:1\r\n",
+	"*2\r\n$0\r\n\r\n:-2\r\n", "*2\r\n$5\r\nother\r\n:8000\r\n", "*2\r\n$5\r\nother\r\n:-1\r\n",
 	"*3\r\n:0\r\n$5\r\nother\r\n:8000\r\n", "*2\r\n:-1\r\n$2\r\n99\r\n", "*2\r\n:1\r\n:3\r\n", "*2\r\n:0\r\n:0\r\n", "*2\r\n:2\r\n:1\r\n",
 	"*3\r\n$1\r\na\r\n:-1\r\n$12\r\n9 7 1 value\n\r\n", "~2\r\n:1\r\n=4\r\ntxt:\r\n", "*2\r\n:1\r\n+\r\n",
 	// a yes that is none: wrong types, lengths and versions
@@ -66,6 +67,10 @@ func isVote(s *script, reply any) bool {
 		return ok && ((code == 0 || code == 1) && woken >= 0 || code == 2 && woken >= 1)
 	case s == saveScript && isNumber:
 		return code == 1 && len(fields) == 1
+	case s == lookScript && len(fields) == 2:
+		_, ok1 := fields[0].(string)
+		left, ok2 := fields[1].(int64)
+		return ok1 && ok2 && left == -2
 	case s == inspectScript && len(fields) == 3:
 		_, ok1 := fields[0].(string)
 		_, ok2 := fields[1].(int64)
@@ -96,7 +101,7 @@ func FuzzReplyIsAVoteOnlyInItsForm(f *testing.F) {
 		if !ok {
 			return
 		}
-		for _, s := range []*script{acquireScript, extendScript, releaseScript, saveScript, inspectScript} {
+		for _, s := range []*script{acquireScript, extendScript, releaseScript, saveScript, inspectScript, lookScript} {
 			a, err := parseReply(s, reply)
 			vote := err == nil && a.yes()
 			if vote {

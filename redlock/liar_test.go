@@ -102,7 +102,7 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 // scriptOf is the script that a command runs, or nil.
 func scriptOf(command []string) *script {
-	for _, s := range []*script{acquireScript, extendScript, releaseScript, saveScript, inspectScript, wakeScript} {
+	for _, s := range []*script{acquireScript, extendScript, releaseScript, saveScript, inspectScript, lookScript, wakeScript} {
 		if len(command) > 1 && (command[1] == s.sha || command[1] == s.src) {
 			return s
 		}
@@ -129,6 +129,8 @@ func (l *liar) truth(command []string) string {
 		return "*1\r\n:1\r\n"
 	case inspectScript:
 		return "*3\r\n$0\r\n\r\n:-2\r\n$0\r\n\r\n"
+	case lookScript:
+		return "*2\r\n$0\r\n\r\n:-2\r\n"
 	case wakeScript:
 		return ":0\r\n"
 	}

@@ -50,10 +50,14 @@ type lining struct {
 	ttl     time.Duration
 }
 
+// lineTTL is how long a node keeps the line of a name after somebody has lined up, or after one look in four
+// that somebody has taken: they are less than a TTL apart.
+func lineTTL(ttl time.Duration) time.Duration { return 4 * ttl }
+
 // lineUp has this process wait for the name. Its place is the last token that it had: whoever was served
 // least lately is first. One that was not served lately comes before all that were.
 func (l *Locker) lineUp(q *queue, ttl time.Duration) *lining {
-	return &lining{process: l.process, place: fmt.Sprintf("%016d", q.served), ttl: ttl}
+	return &lining{process: l.process, place: fmt.Sprintf("%016d", q.served), ttl: lineTTL(ttl)}
 }
 
 // passOn says what becomes of the line when a lease is released: where others wait, the name is for the
@@ -69,7 +73,7 @@ func (t *turn) passOn(l *Locker, ttl time.Duration) *lining {
 	}
 	q.passedOn, q.inLine = l.settings.clock.Elapsed(), t.followed()
 	if !q.inLine {
-		return &lining{process: l.process, ttl: ttl}
+		return &lining{process: l.process, ttl: lineTTL(ttl)}
 	}
 	return l.lineUp(q, ttl)
 }
@@ -99,7 +103,7 @@ func (c *campaign) giveWay(ctx context.Context) error {
 // leaveLine gives up the place of this process where nobody else in it waits: it would be called in vain.
 func (c *campaign) leaveLine() {
 	if c.inLine && !c.turn.followed() {
-		c.move(&lining{process: c.locker.process, ttl: c.settings.ttl})
+		c.move(&lining{process: c.locker.process, ttl: lineTTL(c.settings.ttl)})
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	// listenLook is how often a listener looks at what it should listen to when no wake-up
 	// gets through to it, and listenPing after how long a silence it asks for a sign of life.
 	listenLook = time.Second
-	listenPing = 3 * time.Second
+	listenPing = 5 * time.Second
 )
 
 // A listener is the subscription of this process at one node, or at one shard of it.

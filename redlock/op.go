@@ -109,6 +109,15 @@ func saveStep(k keys, owner string, v version, news string, s *settings) step {
 
 func inspectStep(k keys) step { return newStep(inspectScript, k) }
 
+// lookStep keeps the line for the time, unless that is 0.
+func lookStep(k keys, kept string, line time.Duration) step {
+	keep := any("")
+	if line > 0 {
+		keep = ms(line)
+	}
+	return step{script: lookScript, command: []any{evalSHA, lookScript.sha, 2, k.lock, k.line(), kept, keep}}
+}
+
 // wakeStep wakes the listener that listens to the channel.
 func wakeStep(inbox string) step {
 	return step{script: wakeScript, command: []any{evalSHA, wakeScript.sha, 1, inbox}}

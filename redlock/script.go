@@ -30,6 +30,8 @@ var (
 	saveSource string
 	//go:embed lua/inspect.lua
 	inspectSource string
+	//go:embed lua/look.lua
+	lookSource string
 	//go:embed lua/wake.lua
 	wakeSource string
 
@@ -38,6 +40,7 @@ var (
 	releaseScript = newScript("release", releaseSource)
 	saveScript    = newScript("save", saveSource)
 	inspectScript = newScript("inspect", inspectSource)
+	lookScript    = newScript("look", lookSource)
 	wakeScript    = newScript("wake", wakeSource)
 
 	// A publication in a cluster goes to each of its servers, which would cost more with every shard

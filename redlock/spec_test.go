@@ -87,7 +87,11 @@ func acquires(args []any) bool {
 	return isNumber
 }
 
-// asked records when a client was asked to run the script that acquires.
+// looks recognizes the arguments of the script that looks whether acquiring may succeed: name, sha, 2,
+// lock, line, what is kept for it, how long to keep the line. No other has seven.
+func looks(args []any) bool { return len(args) == 7 }
+
+// asked records when a client was asked to run the script that acquires, or looks before it does.
 type asked struct {
 	mu sync.Mutex
 	at []time.Time
@@ -98,7 +102,7 @@ func (a *asked) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return n
 func (a *asked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, c := range cmds {
-			if c.Name() == "evalsha" && acquires(c.Args()) {
+			if c.Name() == "evalsha" && (acquires(c.Args()) || looks(c.Args())) {
 				a.mu.Lock()
 				a.at = append(a.at, time.Now())
 				a.mu.Unlock()

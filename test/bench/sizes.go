@@ -34,7 +34,7 @@ func fullSizes() sizes {
 		leases: 100_000, leaseTTL: 30 * time.Second, leaseTTLs: 3,
 		resigns: 30, kills: 10, termTTL: 2 * time.Second,
 		jobs: 10_000, jobsIn: 20 * time.Second,
-		idle:  20 * time.Second,
+		idle:  48 * time.Second, // 18 extensions of the holder, so that one more or less is little
 		names: []int{1_000, 10_000, 100_000, 1_000_000}, goroutines: []int{1, 4, 16, 64, 256, 1024},
 		nodes: []int{1, 3, 5, 7}, delays: []time.Duration{0, time.Millisecond, 10 * time.Millisecond},
 	}
