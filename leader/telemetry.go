@@ -22,6 +22,9 @@ const (
 	attrOutcome = attribute.Key("quorate.outcome")
 )
 
+// termBounds are in seconds. Those that an SDK takes by itself end before three hours.
+var termBounds = metric.WithExplicitBucketBoundaries(.1, 1, 5, 10, 30, 60, 300, 900, 3600, 4*3600, 12*3600, 24*3600)
+
 // telemetry holds the instruments of one Elector.
 type telemetry struct {
 	tracer     trace.Tracer
@@ -39,13 +42,13 @@ func newTelemetry(s *settings) (*telemetry, error) {
 	var errs [6]error
 	t.terms, errs[0] = t.meter.Int64Counter("quorate.leader.terms", metric.WithUnit("{term}"),
 		metric.WithDescription("Terms of this process that ended, by outcome."))
-	t.duration, errs[1] = t.meter.Float64Histogram("quorate.leader.term.duration", metric.WithUnit("s"),
+	t.duration, errs[1] = t.meter.Float64Histogram("quorate.leader.term.duration", metric.WithUnit("s"), termBounds,
 		metric.WithDescription("Time that the leading function of a term ran."))
-	t.leading, errs[2] = t.meter.Int64ObservableGauge("quorate.leader.leading", metric.WithUnit("1"),
+	t.leading, errs[2] = t.meter.Int64ObservableGauge("quorate.leader.leading", metric.WithUnit("{leader}"),
 		metric.WithDescription("1 while this process leads, else 0."))
 	t.stuckTerms, errs[3] = t.meter.Int64Counter("quorate.leader.stuck.terms", metric.WithUnit("{term}"),
 		metric.WithDescription("Terms whose leading function did not return in time when its context had ended."))
-	t.stuck, errs[4] = t.meter.Int64ObservableGauge("quorate.leader.stuck", metric.WithUnit("1"),
+	t.stuck, errs[4] = t.meter.Int64ObservableGauge("quorate.leader.stuck", metric.WithUnit("{term}"),
 		metric.WithDescription("1 while a leading function has not returned in time, else 0."))
 	t.stoodBack, errs[5] = t.meter.Int64Counter("quorate.leader.stood_back", metric.WithUnit("{lease}"),
 		metric.WithDescription("Leases that were won and given back without a term."))

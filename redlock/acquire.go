@@ -71,14 +71,15 @@ func (l *Locker) acquire(ctx, base context.Context, name string, wait bool, auto
 	}
 	defer end()
 	ctx, span := l.telemetry.start(ctx, "acquire", name)
-	c := &campaign{locker: l, name: name, keys: k, settings: ls, wait: wait, began: l.settings.clock.Elapsed()}
+	c := &campaign{locker: l, name: name, keys: k, settings: ls, wait: wait, began: l.settings.clock.Elapsed(),
+		class: l.telemetry.classes.get(name)}
 	defer func() {
 		span.SetAttributes(attrAttempts.Int(c.attempts), attrVotes.Int(c.votes))
 		if lease != nil {
 			span.SetAttributes(attrToken.Int64(int64(lease.token)))
 		}
 		waited := l.settings.clock.Elapsed() - c.began
-		l.telemetry.waited(ctx, waited, err)
+		l.telemetry.waited(ctx, c.class, waited, err)
 		l.settings.observeWait(name, lease, waited, err)
 		finish(span, err)
 	}()
@@ -97,6 +98,7 @@ type campaign struct {
 	settings leaseSettings
 	wait     bool
 	began    time.Duration
+	class    *class
 
 	turn     *turn
 	inLine   bool // this process, because of this call

@@ -119,12 +119,12 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, cmds []*redis.Cmd, rep
 		cmds[i].SetFirstKeyPos(commandFirstKey)
 		_ = pipe.Process(ctx, cmds[i]) // queues it
 	}
-	panicked := execute(ctx, pipe) // else each command has its own error
+	failed := execute(ctx, pipe)
 	missing = -1
 	for i, cmd := range cmds {
 		value, err := cmd.Result()
-		if panicked != nil {
-			value, err = nil, panicked
+		if failed != nil {
+			value, err = nil, failed
 		}
 		replies[i] = reply{value, lateness(err)}
 		if missing < 0 && err != nil && redis.HasErrorPrefix(replies[i].err, "NOSCRIPT") {
@@ -134,16 +134,20 @@ func (l *lane) pipeline(ctx context.Context, batch []*op, cmds []*redis.Cmd, rep
 	return missing
 }
 
-// execute runs a pipeline. The client makes room for whatever length a reply announces, and panics
-// where no memory has it: that is the node's fault, and not worth a process.
-func execute(ctx context.Context, pipe redis.Pipeliner) (panicked error) {
+// execute runs a pipeline. Its error is one that no command has: else each has its own. The client makes room
+// for whatever length a reply announces, and panics where no memory has it: that is the node's fault, and not
+// worth a process. And where the server refuses the password, it leaves the commands without an error.
+func execute(ctx context.Context, pipe redis.Pipeliner) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			panicked = fmt.Errorf("the redis client panicked on the reply: %v", v)
+			err = fmt.Errorf("the redis client panicked on the reply: %v", v)
 		}
 	}()
-	_, _ = pipe.Exec(ctx)
-	return nil
+	cmds, err := pipe.Exec(ctx)
+	if slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {
+		return nil
+	}
+	return err
 }
 
 // judge turns a reply into an answer that may or may not count.

@@ -152,7 +152,7 @@ func (l *Locker) report(ctx context.Context, n *node) NodeReport {
 	report.Quarantine, report.Err = n.quarantine(), n.fault()
 	report.Warnings = info.warnings()
 	if !info.clock.IsZero() {
-		report.ClockOffset = info.clock.Sub(l.settings.clock.Now())
+		report.ClockOffset = info.offset(l.settings.clock)
 		if drift := quorum.Drift(l.settings.lease.ttl); report.ClockOffset.Abs() > drift {
 			report.Warnings = append(report.Warnings, "clock is off by "+report.ClockOffset.Round(time.Millisecond).String()+"; run NTP on nodes and clients")
 		}

@@ -104,6 +104,8 @@ func (e *QuorumError) Error() string {
 		fmt.Fprintf(&b, "; they count again in %v", e.Wait.Round(time.Millisecond))
 	case errors.Is(e.Err, ErrNoQuorum) && e.denied():
 		b.WriteString("; give the user that the nodes know us by the rights of docs/acl.md")
+	case errors.Is(e.Err, ErrNoQuorum) && e.isStranger():
+		b.WriteString("; give the clients of the nodes the right user and password")
 	case errors.Is(e.Err, ErrNoQuorum):
 		b.WriteString("; check that the nodes are up and reachable from here")
 	case errors.Is(e.Err, ErrNoValidity):
@@ -125,6 +127,13 @@ func (e *QuorumError) denied() bool {
 		return redis.HasErrorPrefix(n.Err, "NOPERM") ||
 			redis.HasErrorPrefix(n.Err, "ACL failure in script") || // from 7.2 on
 			redis.HasErrorPrefix(n.Err, "The user executing the script can't")
+	})
+}
+
+// isStranger reports whether a node does not know us.
+func (e *QuorumError) isStranger() bool {
+	return slices.ContainsFunc(e.Nodes, func(n *NodeError) bool {
+		return redis.HasErrorPrefix(n.Err, "NOAUTH") || redis.HasErrorPrefix(n.Err, "WRONGPASS")
 	})
 }
 

@@ -28,6 +28,7 @@ type fleet struct {
 
 	mu   sync.Mutex
 	same error // two nodes are one server, or nil
+	exam exam
 }
 
 // ready starts the lanes at the first use, and waits until every node was asked who it is, or
@@ -134,6 +135,8 @@ func (f *fleet) ask(s step, each func(node int, a *answer), decided func(*ballot
 
 // close ends the lanes. See lane.close for how long it may take.
 func (f *fleet) close() {
+	f.exam.end()
+	defer f.exam.asking.Wait() // for the clients, whose own time limits bound that
 	started := true
 	f.start.Do(func() { started = false })
 	if !started { // nobody waits for what will never be known

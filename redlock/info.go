@@ -24,20 +24,34 @@ type nodeInfo struct {
 	replicationKnown bool // it tells whether it was ever promoted
 	promoted         bool // it was a replica once
 	evicts           string
-	clock            time.Time // zero if it does not tell
+	clock            time.Time     // zero if it does not tell
+	took             time.Duration // the question and its answer
 }
 
 func (i nodeInfo) isReplica() bool { return i.role != "" && i.role != "master" }
 
+// offset is the server's wall clock minus that of a client to which the answer has just come. The server
+// looked at its clock somewhere in between: half the time that it took is the best guess, and what that
+// time may explain is no offset.
+func (i nodeInfo) offset(c Clock) time.Duration {
+	d := i.clock.Add(i.took / 2).Sub(c.Now())
+	if d.Abs() <= i.took/2 {
+		return 0
+	}
+	return d
+}
+
 // readInfo asks a server who it is, in one round trip.
 func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, error) {
+	asked := time.Now()
 	pipe := client.Pipeline()
 	sections := []*redis.StringCmd{
 		pipe.Info(ctx, "server"), pipe.Info(ctx, "replication"), pipe.Info(ctx, "memory"),
 	}
-	if err := execute(ctx, pipe); err != nil { // else each command is looked at below
+	if err := execute(ctx, pipe); err != nil {
 		return nodeInfo{}, err
 	}
+	took := time.Since(asked)
 	fields := map[string]string{}
 	for i, section := range sections {
 		text, err := section.Result()
@@ -49,7 +63,9 @@ func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, erro
 		}
 		addFields(fields, text)
 	}
-	return parseInfo(fields)
+	info, err := parseInfo(fields)
+	info.took = took
+	return info, err
 }
 
 // addFields reads one section.

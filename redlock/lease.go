@@ -63,7 +63,7 @@ func (l *Locker) newLease(base context.Context, span trace.SpanContext, c *campa
 		c.turn.leave()
 		return nil, err
 	}
-	l.telemetry.held.Add(base, 1)
+	l.telemetry.held.Add(base, 1, c.class.plain)
 	lease.mu.Lock()
 	defer lease.mu.Unlock()
 	if lease.over == nil {
@@ -157,7 +157,7 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	defer sent()
 	lasted := l.finish(ErrReleased, nil)
 	if lasted {
-		locker.telemetry.released(ctx, locker.settings.clock.Elapsed()-l.since, left)
+		locker.telemetry.released(ctx, l.class(), locker.settings.clock.Elapsed()-l.since, left)
 		if l.handOver() {
 			return nil
 		}
@@ -205,6 +205,9 @@ func (l *Lease) Release(ctx context.Context) (err error) {
 	return nil
 }
 
+// class is what metrics say of the name. It is looked up again, since there may be very many leases.
+func (l *Lease) class() *class { return l.locker.telemetry.classes.get(l.name) }
+
 // finish ends the lease and its context, unless it has ended already, and reports whether it
 // did. The nodes are not told: where the end was not the holder's will, its work may still be
 // winding down, and the keys run out by themselves.
@@ -221,11 +224,11 @@ func (l *Lease) finish(why, last error) bool {
 
 	l.cancel(over)
 	l.locker.forget(l)
-	l.locker.telemetry.held.Add(l.ctx, -1)
+	l.locker.telemetry.held.Add(l.ctx, -1, l.class().plain)
 	l.locker.settings.observeEnd(l, l.locker.settings.clock.Elapsed()-l.since, over)
 	if !errors.Is(why, ErrReleased) {
 		l.turn.leave()
-		l.locker.telemetry.leaseLost(l.ctx, over)
+		l.locker.telemetry.leaseLost(l.ctx, l.class(), over)
 		l.locker.settings.logger.Warn("redlock: lease ended before it was released", "name", l.name, "token", l.token, "owner", l.owner, "cause", why, "error", last)
 	}
 	return true

@@ -42,6 +42,8 @@ type node struct {
 	info       nodeInfo
 	countsFrom time.Duration // votes count from this time of the clock on
 	blind      bool          // INFO is not to be had
+	offset     time.Duration // of its wall clock from ours, if told
+	told       bool
 }
 
 func newNode(index int, client redis.UniversalClient, f *fleet) *node {
@@ -150,6 +152,9 @@ func (n *node) learn(dials uint64, info nodeInfo) {
 		n.countsFrom = n.quarantineEnd(now, true, info)
 	}
 	n.info, n.checked, n.checkedAt, n.blind = info, true, dials, false
+	if !info.clock.IsZero() {
+		n.offset, n.told = info.offset(n.fleet.clock), true
+	}
 	wait := n.countsFrom - now
 	n.mu.Unlock()
 
@@ -229,6 +234,13 @@ func (n *node) quarantine() time.Duration {
 		return 0
 	}
 	return max(0, from-n.fleet.clock.Elapsed())
+}
+
+// clockOffset is the node's wall clock minus ours as of the last check, if the node told it.
+func (n *node) clockOffset() (time.Duration, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.offset, n.told
 }
 
 // fault is what makes the node unfit as a node, or nil.

@@ -53,6 +53,7 @@ type settings struct {
 	logger           *slog.Logger
 	tracers          trace.TracerProvider
 	meters           metric.MeterProvider
+	metricName       func(string) string // or nil
 	observer         func(Event)
 	lease            leaseSettings
 }

@@ -13,7 +13,8 @@ import (
 
 const scope = "github.com/quorate/quorate/redlock"
 
-// Attributes of spans and metrics. Names of resources are on spans only: there may be millions.
+// Attributes of spans and metrics. Names of resources are on spans, and on metrics only as
+// WithMetricName says: there may be millions.
 const (
 	attrName     = attribute.Key("quorate.name")
 	attrToken    = attribute.Key("quorate.token")
@@ -34,33 +35,42 @@ type telemetry struct {
 	lost      metric.Int64Counter
 	latency   metric.Float64Histogram
 	observed  metric.Registration
+	classes   *classes
 }
 
 func newTelemetry(s *settings) (*telemetry, error) {
 	meter := s.meters.Meter(scope)
-	t := &telemetry{tracer: s.tracers.Tracer(scope)}
+	t := &telemetry{tracer: s.tracers.Tracer(scope), classes: newClasses(s.metricName)}
 	var errs [6]error
-	t.wait, errs[0] = meter.Float64Histogram("quorate.redlock.wait.duration", metric.WithUnit("s"),
+	t.wait, errs[0] = meter.Float64Histogram("quorate.redlock.wait.duration", metric.WithUnit("s"), waitBounds,
 		metric.WithDescription("Time from asking for a lease to having it, or to giving up."))
-	t.hold, errs[1] = meter.Float64Histogram("quorate.redlock.hold.duration", metric.WithUnit("s"),
+	t.hold, errs[1] = meter.Float64Histogram("quorate.redlock.hold.duration", metric.WithUnit("s"), holdBounds,
 		metric.WithDescription("Time that a lease was held."))
-	t.remaining, errs[2] = meter.Float64Histogram("quorate.redlock.validity.remaining", metric.WithUnit("s"),
+	t.remaining, errs[2] = meter.Float64Histogram("quorate.redlock.validity.remaining", metric.WithUnit("s"), validityBounds,
 		metric.WithDescription("Validity left when a lease was released."))
 	t.held, errs[3] = meter.Int64UpDownCounter("quorate.redlock.leases.held", metric.WithUnit("{lease}"),
 		metric.WithDescription("Leases held by this process."))
 	t.lost, errs[4] = meter.Int64Counter("quorate.redlock.leases.lost", metric.WithUnit("{lease}"),
 		metric.WithDescription("Leases that ended before they were released, by cause."))
-	t.latency, errs[5] = meter.Float64Histogram("quorate.redlock.node.duration", metric.WithUnit("s"),
+	t.latency, errs[5] = meter.Float64Histogram("quorate.redlock.node.duration", metric.WithUnit("s"), nodeBounds,
 		metric.WithDescription("Time that a node took to answer one pipeline."))
 	return t, errors.Join(errs[:]...)
 }
 
-// observe reports the availability of the nodes whenever the metrics are read.
+// observe reports on the nodes whenever the metrics are read.
 func (t *telemetry) observe(s *settings, f *fleet) error {
 	meter := s.meters.Meter(scope)
-	up, err := meter.Int64ObservableGauge("quorate.redlock.node.up", metric.WithUnit("1"),
+	var errs [3]error
+	up, err := meter.Int64ObservableGauge("quorate.redlock.node.up", metric.WithUnit("{node}"),
 		metric.WithDescription("1 when the node answers, 0 when it is suspect."))
-	if err != nil {
+	errs[0] = err
+	quarantine, err := meter.Float64ObservableGauge("quorate.redlock.node.quarantine", metric.WithUnit("s"),
+		metric.WithDescription("Time for which the node's votes do not count, because it restarted; 0 when they do."))
+	errs[1] = err
+	offset, err := meter.Float64ObservableGauge("quorate.redlock.node.clock.offset", metric.WithUnit("s"),
+		metric.WithDescription("The node's wall clock minus that of this process."))
+	errs[2] = err
+	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
 	t.observed, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -69,10 +79,17 @@ func (t *telemetry) observe(s *settings, f *fleet) error {
 			if l.isUp() {
 				value = 1
 			}
-			o.ObserveInt64(up, value, metric.WithAttributes(attrNode.String(l.node.name)))
+			o.ObserveInt64(up, value, l.node.attributes)
 		}
+		for _, n := range f.servers() {
+			o.ObserveFloat64(quarantine, n.quarantine().Seconds(), n.attributes)
+			if d, ok := n.clockOffset(); ok {
+				o.ObserveFloat64(offset, d.Seconds(), n.attributes)
+			}
+		}
+		f.examine() // for the next time
 		return nil
-	}, up)
+	}, up, quarantine, offset)
 	return err
 }
 
@@ -86,21 +103,21 @@ func (t *telemetry) nodeAnswered(n *node, took time.Duration) {
 	t.latency.Record(context.Background(), took.Seconds(), n.attributes)
 }
 
-func (t *telemetry) waited(ctx context.Context, took time.Duration, err error) {
-	attributes := succeeded
+func (t *telemetry) waited(ctx context.Context, c *class, took time.Duration, err error) {
+	attributes := c.succeeded
 	if err != nil {
-		attributes = metric.WithAttributeSet(attribute.NewSet(attrOutcome.String(outcome(err))))
+		attributes = c.with(attrOutcome.String(outcome(err)))
 	}
 	t.wait.Record(ctx, took.Seconds(), attributes)
 }
 
-func (t *telemetry) released(ctx context.Context, held, remaining time.Duration) {
-	t.hold.Record(ctx, held.Seconds())
-	t.remaining.Record(ctx, remaining.Seconds())
+func (t *telemetry) released(ctx context.Context, c *class, held, remaining time.Duration) {
+	t.hold.Record(ctx, held.Seconds(), c.plain)
+	t.remaining.Record(ctx, remaining.Seconds(), c.plain)
 }
 
-func (t *telemetry) leaseLost(ctx context.Context, err error) {
-	t.lost.Add(ctx, 1, metric.WithAttributes(attrCause.String(outcome(err))))
+func (t *telemetry) leaseLost(ctx context.Context, c *class, err error) {
+	t.lost.Add(ctx, 1, c.with(attrCause.String(outcome(err))))
 }
 
 // start begins a span for a step on a name.
@@ -109,9 +126,15 @@ func (t *telemetry) start(ctx context.Context, step, name string, attrs ...attri
 }
 
 // What is the same for each call is made once.
+var kindOfSpan = trace.WithSpanKind(trace.SpanKindClient)
+
+// The bounds of histograms, in seconds. Those that an SDK takes by itself are for milliseconds: a node's
+// answer, or the validity of a lease, would be in one bucket whatever it is.
 var (
-	kindOfSpan = trace.WithSpanKind(trace.SpanKindClient)
-	succeeded  = metric.WithAttributeSet(attribute.NewSet(attrOutcome.String("ok")))
+	waitBounds     = metric.WithExplicitBucketBoundaries(.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300)
+	holdBounds     = metric.WithExplicitBucketBoundaries(.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4*3600, 24*3600)
+	validityBounds = metric.WithExplicitBucketBoundaries(.05, .1, .2, .5, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 30, 60)
+	nodeBounds     = metric.WithExplicitBucketBoundaries(.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1)
 )
 
 // finish ends a span with what came out. A name that is taken is no error.

@@ -10,10 +10,13 @@ import (
 	"github.com/quorate/quorate/redlock"
 )
 
-// What stands before a job's name in the names of leases.
+// JobPrefix stands before a job's name in the name of the lease that has its register: with it as Prefix,
+// redlock.Locker.List tells of jobs only.
+const JobPrefix = "job/"
+
+// Of other leases of a job.
 const (
-	namePrefix    = "job/"     // the register
-	runPrefix     = "run/"     // a run of a job with OverlapAllow
+	runPrefix     = "run/"     // a run with OverlapAllow
 	controlPrefix = "control/" // what people ask of the job
 )
 
@@ -40,7 +43,7 @@ func makeJob(s *Scheduler, name string, fn func(context.Context, Run) error, js 
 }
 
 // key is the name of the job's lease.
-func (j *job) key() string { return namePrefix + j.name }
+func (j *job) key() string { return JobPrefix + j.name }
 
 // runKey is the name of the lease of one run, where it is not the job's.
 func (j *job) runKey(o *open) string {

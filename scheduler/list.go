@@ -10,7 +10,7 @@ import (
 // of which job. It goes by the name: a lock that is called "job/…" looks like a job, of which Status then
 // says ErrUnknownJob or ErrRegister.
 func JobOf(status redlock.Status) (job string, ok bool) {
-	job, ok = strings.CutPrefix(status.Name, namePrefix)
+	job, ok = strings.CutPrefix(status.Name, JobPrefix)
 	if !ok || job == "" {
 		return "", false
 	}

@@ -114,7 +114,7 @@ func (s *Scheduler) askFor(ctx context.Context, name string, change func(*contro
 
 // readRegister looks at the register of a job that this Scheduler or the nodes must know.
 func (s *Scheduler) readRegister(ctx context.Context, name string) (*register, error) {
-	status, err := s.locker.Inspect(ctx, namePrefix+name)
+	status, err := s.locker.Inspect(ctx, JobPrefix+name)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,12 @@ const (
 	labelPrefix   = "quorate.label."
 )
 
+// The bounds of histograms, in seconds. Those that an SDK takes by itself are for milliseconds.
+var (
+	lagBounds = metric.WithExplicitBucketBoundaries(.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300, 3600)
+	runBounds = metric.WithExplicitBucketBoundaries(.01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 1800, 3600)
+)
+
 // telemetry holds the instruments of one Scheduler.
 type telemetry struct {
 	tracer   trace.Tracer
@@ -40,9 +46,9 @@ func newTelemetry(s *settings) (*telemetry, error) {
 	var errs [4]error
 	t.ticks, errs[0] = meter.Int64Counter("quorate.scheduler.ticks", metric.WithUnit("{tick}"),
 		metric.WithDescription("Ticks, by what became of them as seen by this replica."))
-	t.lag, errs[1] = meter.Float64Histogram("quorate.scheduler.start.lag", metric.WithUnit("s"),
+	t.lag, errs[1] = meter.Float64Histogram("quorate.scheduler.start.lag", metric.WithUnit("s"), lagBounds,
 		metric.WithDescription("Time from a tick to the start of its run."))
-	t.duration, errs[2] = meter.Float64Histogram("quorate.scheduler.run.duration", metric.WithUnit("s"),
+	t.duration, errs[2] = meter.Float64Histogram("quorate.scheduler.run.duration", metric.WithUnit("s"), runBounds,
 		metric.WithDescription("Time that a run took, by outcome."))
 	t.mismatch, errs[3] = meter.Int64Counter("quorate.scheduler.mismatches", metric.WithUnit("{mismatch}"),
 		metric.WithDescription("Times that this replica found another spec for a job than its own."))

@@ -109,7 +109,7 @@ func TestAScriptThatFailsSaysSoAndLeavesNothingBehind(t *testing.T) {
 func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "lua", "*.lua"))
 	require.NoError(t, err)
-	require.Len(t, files, 6)
+	require.Len(t, files, 7)
 	source := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -128,7 +128,7 @@ func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 			keys = append(keys, "{"+keys[0]+"}:fence")
 			owner, token, ttl := pick("a", "b"), 1+rnd.IntN(4), pick(50, 200)
 			script, args := "", []any(nil)
-			switch rnd.IntN(6) {
+			switch rnd.IntN(7) {
 			case 0:
 				script, args = "acquire.lua", []any{owner, token, ttl, 1000, token + rnd.IntN(3), pick("next in line/p", "next in line/q")}
 			case 1:
@@ -145,6 +145,9 @@ func TestTheProtocolsScriptsDoTheSameInBothInterpreters(t *testing.T) {
 				script = "inspect.lua"
 			case 5:
 				script, keys = "wake.lua", keys[:1]
+			case 6:
+				script, args = "look.lua", []any{pick("next in line/p", "next in line/q"), pick("", 500)}
+				keys[1] = "{" + keys[0] + "}:line"
 			}
 			ours, theirs := both.run(t, source[script], keys, args...)
 			require.Equal(t, theirs, ours, "seed %d, call %d: %s %v %v", seed, i, script, keys, args)

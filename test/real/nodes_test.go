@@ -118,3 +118,26 @@ func TestNodesThatAreDownAreNotMistakenForAnEndedContext(t *testing.T) {
 		require.NotErrorIs(t, err, context.Canceled)
 	}
 }
+
+// go-redis gives such a refusal with the pipeline, and leaves its commands without an error.
+func TestARefusedPasswordIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	fleet := redisserver.StartFleet(t, 3, redisserver.WithACL("user default on >secret ~* &* +@all"))
+	for why, password := range map[string]string{"WRONGPASS": "guessed", "NOAUTH": ""} {
+		var clients []redis.UniversalClient
+		for _, server := range fleet {
+			clients = append(clients, server.Client(func(o *redis.Options) { o.Password = password }))
+		}
+		locker := newLocker(t, clients, atEase()...)
+		_, err := locker.TryAcquire(t.Context(), "job")
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		require.ErrorContains(t, err, why)
+		require.ErrorContains(t, err, "give the clients of the nodes the right user and password")
+		reports, err := locker.Check(t.Context())
+		require.ErrorIs(t, err, redlock.ErrNoQuorum)
+		for _, report := range reports {
+			require.False(t, report.Up)
+			require.ErrorContains(t, report.Err, why)
+		}
+	}
+}
