@@ -10,8 +10,8 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 # A test that hangs ends with the stacks of its goroutines well before CI would give up on it.
 TEST := $(GO) test -race -timeout 5m
 
-# The root module, those with what needs real servers, the one for users of gocron, and an example.
-MODULES := . test test/gates test/bench scheduler/gocron examples/inventory
+# The root module, those with what needs real servers or much else, the one for users of gocron, and examples.
+MODULES := . test test/gates test/bench test/browser test/deploy test/docs scheduler/gocron examples/inventory examples/telemetry
 
 # Systems on which quorate is used beside the one this runs on.
 OTHER_SYSTEMS := darwin windows
@@ -23,13 +23,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: redis spin databases ## every test with -race, those on real redis-servers and databases included
+test: redis spin databases chromium ## every test with -race, those on real redis-servers, databases and in a browser included
 	$(TEST) ./...
 	cd test && $(TEST) ./...
 	cd test/gates && $(TEST) ./...
 	cd test/bench && $(TEST) ./...
+	cd test/browser && $(TEST) ./...
+	cd test/deploy && $(GO) test -timeout 5m ./... # without -race: it is about files, and its simulations are long
+	cd test/docs && $(TEST) ./...
 	cd scheduler/gocron && $(TEST) ./...
 	cd examples/inventory && $(TEST) ./...
+	cd examples/telemetry && $(TEST) ./...
 	$(MAKE) sim
 
 # How long the simulation runs, and how much simulated time each of its seeds gets.
@@ -53,6 +57,14 @@ redis: ## install redis-server where it is missing
 .PHONY: databases
 databases: ## install PostgreSQL and MariaDB where they are missing
 	./scripts/install-databases
+
+.PHONY: chromium
+chromium: ## install Chromium where it is missing
+	./scripts/install-chromium
+
+.PHONY: docs
+docs: ## write the recipes into docs/recipes.md and docs/fencing.md
+	cd test/docs && $(GO) run ./sync
 
 .PHONY: spin
 spin: ## install spin where it is missing

@@ -199,13 +199,20 @@ func ExampleScheduler_Trigger() {
 	// 1 ran by replica-1 <nil>
 }
 
-// For those who have a robfig/cron already.
+// For those who have a robfig/cron already. With a crontab of minutes it is the same.
 func ExampleSingleton() {
-	var sched *scheduler.Scheduler // see the example of Scheduler
-	serve := func(report cron.Job) (*cron.Cron, error) {
-		c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(scheduler.Singleton(sched, "report")))
-		_, err := c.AddJob("0 2 * * *", report)
-		return c, err
-	}
-	_ = serve
+	replica, end := newReplica()
+	defer end()
+	ran := make(chan struct{}, 10)
+	c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(scheduler.Singleton(replica, "report")))
+	_, err := c.AddFunc("@every 1s", func() { ran <- struct{}{} })
+	fmt.Println(err)
+	c.Start()
+	<-ran
+	<-c.Stop().Done()
+	history, err := replica.History(context.Background(), "report")
+	fmt.Println(history[0].Outcome, err)
+	// Output:
+	// <nil>
+	// ran <nil>
 }

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"regexp"
@@ -118,11 +119,11 @@ func links(tree fs.FS, name, text string) []finding {
 	return found
 }
 
-// follow says what is wrong with a link, and nothing where it leads somewhere or out of the
-// tree.
+// follow says what is wrong with a link, and nothing where it leads somewhere. Of links to the world
+// only the form is looked at: a check that asks strangers fails for reasons of theirs.
 func follow(tree fs.FS, from, text, link string) string {
 	if elsewhere.MatchString(link) {
-		return ""
+		return outside(link)
 	}
 	file, anchor, _ := strings.Cut(link, "#")
 	target := from
@@ -150,6 +151,22 @@ func follow(tree fs.FS, from, text, link string) string {
 	}
 	if !slices.Contains(anchors(text), anchor) {
 		return fmt.Sprintf("the link %q leads nowhere: %s has no heading #%s", link, target, anchor)
+	}
+	return ""
+}
+
+// outside says what is wrong with a link to the world.
+func outside(link string) string {
+	target, err := url.Parse(link)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the link %q cannot be read: %v", link, err)
+	case target.Scheme == "mailto" && strings.Contains(target.Opaque, "@"):
+		return ""
+	case target.Scheme != "https" && target.Scheme != "http":
+		return fmt.Sprintf("the link %q is none for a browser", link)
+	case !strings.Contains(target.Hostname(), "."):
+		return fmt.Sprintf("the link %q has no host", link)
 	}
 	return ""
 }
