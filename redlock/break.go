@@ -10,9 +10,10 @@ import (
 // changes nothing.
 //
 // It breaks the promise that there is one holder at a time: who holds a valid lease finds out with its
-// next extension, or when its validity ends, and until then the next holder acts beside it. Only a gate
-// that refuses lower tokens protects what they write. The broken lease cannot be extended any more, and
-// tokens still grow.
+// next extension, or when its validity ends, and until then the next holder acts beside it, and beside whom
+// it hands the lease on to in its own process. Only a gate that refuses lower tokens protects what they
+// write. The tokens of all others grow as ever. A holder that cannot reach the nodes which have confirmed
+// the break may get the name back, if nobody has it, before its validity ends, and save under it.
 //
 // The error is nil when a quorum of nodes has confirmed that the name is free of the holders that the
 // Status tells of. ErrNoQuorum: call it again; it does no harm. The others are those of Inspect.

@@ -118,7 +118,11 @@ func TestWithoutMishapsNothingGoesWrong(t *testing.T) {
 	var out, errOut output
 	require.Zero(t, run(ctx, []string{"-mishaps=false", "-listen", "127.0.0.1:0"}, &out, &errOut))
 	require.Contains(t, out.String(), "fencing.guard")
-	require.NotContains(t, out.String(), "error=")
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, "outcome=deadline_exceeded") { // what the end of the test's time has interrupted
+			require.NotContains(t, line, "error=")
+		}
+	}
 	require.Empty(t, errOut.String())
 }
 

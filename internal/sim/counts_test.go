@@ -22,7 +22,7 @@ func newCounts() counts { return counts{Ops: map[string]int{}, Faults: map[strin
 // leaseOps are the operations on leases among the operations, and how many calls of redlock's
 // API the layers above make for each of theirs.
 var leaseOps = map[string]int{
-	"acquire": 1, "try": 1, "extend": 1, "save": 1, "inspect": 1, "release": 1,
+	"acquire": 1, "try": 1, "extend": 1, "save": 1, "inspect": 1, "release": 1, "break": 2,
 	"sold": 2, "refused": 2, "term": 2, // acquire and release
 	"tick": 3, // and save
 }

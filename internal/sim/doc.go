@@ -35,7 +35,8 @@
 // out of order, long after the client gave up), doubled requests (replayed up to half a minute
 // later), clocks that run wrong within the drift or are set back. Links: partitions of a node, of
 // a host, and of a host from a node. Hosts: clocks that are set, and machines that sleep. Holders
-// that forget to release, and sellers that wake up long after their lease is over.
+// that forget to release, and sellers that wake up long after their lease is over. Operators who free
+// names by hand: whose lease they break is the one to whom less is promised (breaks_test.go).
 //
 // The schedule is drawn from the seed alone; the order in which goroutines run at the same
 // instant is not, so a seed that fails rarely may need -count.

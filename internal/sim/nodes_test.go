@@ -191,6 +191,9 @@ func (n *nodes) audit() {
 	if ttl := w.fleet.TTL(node, key); ttl <= 0 || ttl > redlock.DefaultTTL+n.setBack {
 		w.violated("node %d holds %s of %s for another %v", node, name, owner, ttl)
 	}
+	if w.breaks.concern(name, owner) {
+		return // it is not the owner who released it
+	}
 	if at, ok := n.released[site{node, owner}]; ok && time.Now().After(at) {
 		w.violated("node %d holds %s of %s, which it released at %v", node, name, owner, at.Sub(w.begin))
 	}

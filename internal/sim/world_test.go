@@ -22,6 +22,7 @@ type world struct {
 	seed   uint64
 	fleet  *redlocktest.Fleet
 	nodes  *nodes
+	breaks *breaks
 	hosts  []*host
 	layers []layer
 	leases *leases
@@ -116,7 +117,7 @@ func simulate(t *testing.T, seed uint64, span time.Duration) counts {
 }
 
 func newWorld(t *testing.T, seed uint64, span time.Duration, rnd *rand.Rand) *world {
-	w := &world{t: t, seed: seed, span: span, begin: time.Now(), tame: rnd.IntN(2) == 0, counts: newCounts()}
+	w := &world{t: t, seed: seed, span: span, begin: time.Now(), tame: rnd.IntN(2) == 0, counts: newCounts(), breaks: newBreaks()}
 	w.counts.Seeds = 1
 	w.log = slog.New(slog.DiscardHandler)
 	if testing.Verbose() && *oneSeed != 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	soakFor  = flag.Duration("for", time.Minute, "how long faults go on in the soak within the assumptions")
+	soakFor  = flag.Duration("for", 40*time.Second, "how long faults go on in the soak within the assumptions")
 	soakSeed = flag.Uint64("seed", 1, "of the schedule of faults")
 )
 
