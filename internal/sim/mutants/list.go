@@ -239,6 +239,11 @@ var mutants = []mutant{
 		`if l.passes.Add(1)%plainReleases == 0 {`,
 		`if l.passes.Add(1)%plainReleases > plainReleases {`, "", "./redlock TestWhoIsInNoLineIsNotKeptOutForEver",
 	},
+	{
+		"break: the fences go above all numbers of the broken lease", "redlock/break.go",
+		`number: number, grown: true,`,
+		`number: min(number, status.Token), grown: false,`, "", "./redlock TestABrokenLeaseIsNotHealedFromNodesThatCouldNotBeAsked",
+	},
 
 	// Nodes that forget.
 	{
