@@ -38,6 +38,8 @@
 //   - A name is held since the moment that its token was proposed, which in the common case is a time. That
 //     is why ages are "about".
 //   - Waiting and holding times are those of leases of this process alone: see Recorder.
+//   - A page is that of one process. Behind a load balancer have a browser kept with one replica (sticky sessions, or a
+//     name for each): names that another replica answers with may be none, which the page says.
 //   - While too few nodes answer, the page says so, and shows what was last known, with its age.
 //
 // # Limits
@@ -69,6 +71,7 @@
 //	SCAN is refused           nodes, elections of WithElectors and what was seen before are shown; the page says what to allow
 //	one job cannot be read    its row says why
 //	the stream breaks         the page says so, and connects again, at growing intervals of up to 15 s
+//	a middleware hides Flush  the stream is answered with 500, and the log says what the middleware lacks
 //	a reader is slow          its stream is ended; the page connects again, and is sent the newest state
 //	the Locker is closed      the page says so
 package dashboard

@@ -115,3 +115,21 @@ func TestAnElectionThatIsNoElectionDoesNoHarm(t *testing.T) {
 		require.Len(t, p.rows("elections"), 2)
 	})
 }
+
+func TestAnElectionWhoseNameIsNoTextIsOneRowAndCanBeResignedFrom(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {
+		locker := newLocker(t, f, "a")
+		const name = "bill\xffing"
+		ours, _ := campaign(t, locker, name)
+		h := newBoard(t, locker, dashboard.WithActions(token), dashboard.WithElectors(ours))
+		p := look(t, h)
+		settle()
+		require.Len(t, p.rows("elections"), 1)
+		row := p.row("elections", `bill\xffing`)
+		require.Equal(t, true, row["ours"])
+		require.Equal(t, true, row["leading"])
+		status, answer := ask(h, "resign", name, nil)
+		require.Equal(t, 200, status, answer)
+		require.False(t, ours.IsLeader())
+	})
+}

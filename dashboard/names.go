@@ -94,7 +94,7 @@ func (h *Handler) list(ctx context.Context) error {
 	var held []heldName
 	var terms []leader.Term
 	jobs := map[string]redlock.Token{}
-	total := 0
+	total, found := 0, 0
 	for status, err := range h.locker.List(ctx, redlock.Filter{Held: true}) {
 		if err != nil {
 			return err
@@ -102,8 +102,10 @@ func (h *Handler) list(ctx context.Context) error {
 		if total++; len(held) < maxNames {
 			held = append(held, heldNameOf(&status, begun))
 		}
-		if term, ok := leader.TermOf(status); ok && len(terms) < maxTermsRead {
-			terms = append(terms, term)
+		if term, ok := leader.TermOf(status); ok {
+			if found++; len(terms) < maxTermsRead {
+				terms = append(terms, term)
+			}
 		}
 	}
 	for status, err := range h.locker.List(ctx, redlock.Filter{Prefix: scheduler.JobPrefix}) {
@@ -114,7 +116,7 @@ func (h *Handler) list(ctx context.Context) error {
 			jobs[job] = status.Token
 		}
 	}
-	h.elections.listed(terms, begun)
+	h.elections.listed(terms, found, begun)
 	h.ledgers.listed(jobs)
 	v := &h.names
 	v.mu.Lock()
@@ -160,6 +162,7 @@ type namesAnswer struct {
 	namesRow
 	Kept     int        `json:"kept"`     // of which the filter knows
 	Matching int        `json:"matching"` // of these
+	Identity string     `json:"identity"` // of who answers: behind a load balancer not who the stream is from
 	Rows     []heldName `json:"rows"`
 }
 
@@ -227,6 +230,7 @@ func (h *Handler) serveNames(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "dashboard: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+	answer.Identity = show(h.locker.Identity())
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // who does not read it to the end has gone
 }

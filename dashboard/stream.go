@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -21,7 +22,10 @@ const (
 	pace = 200 * time.Millisecond
 )
 
-var errTooMany = errors.New("too many pages are open; close some, and try again")
+var (
+	errTooMany = errors.New("too many pages are open; close some, and try again")
+	errNoFlush = errors.New("a middleware keeps the stream from being flushed; let its http.ResponseWriter have Flush or Unwrap")
+)
 
 // An audience is those who look. While there is one, the fleet is asked.
 type audience struct {
@@ -104,6 +108,12 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that collects the stream would keep it from the page
+	if err := s.control.Flush(); errors.Is(err, http.ErrNotSupported) {
+		// Nothing would come through before the end. The page cannot read why; who runs the service can.
+		h.settings.logger.ErrorContext(r.Context(), "dashboard: no page can be served", slog.String("error", errNoFlush.Error()))
+		http.Error(w, "dashboard: "+errNoFlush.Error(), http.StatusInternalServerError)
+		return
+	}
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
 	var last uint64

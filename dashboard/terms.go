@@ -53,6 +53,7 @@ type electionRow struct {
 	Terms    []termSeen `json:"terms,omitempty"`
 	Followed bool       `json:"followed,omitempty"`
 	Ours     bool       `json:"ours,omitempty"` // this process leads, and so can resign
+	Here     bool       `json:"here,omitempty"` // who leads, as far as is known, is a candidate of this process
 	Problems []string   `json:"problems,omitempty"`
 }
 
@@ -74,19 +75,36 @@ func (e *elections) of(name string) *election {
 	return el
 }
 
+// know gives the election of a candidate by its true name. Until a term is seen it is known by what its health
+// check says, where JSON has replaced what is no UTF-8. mu is held.
+func (e *elections) know(elector *leader.Elector, name string) *election {
+	el := e.of(name)
+	if slices.Contains(el.locals, elector) {
+		return el
+	}
+	for _, other := range e.byName {
+		other.locals = slices.DeleteFunc(other.locals, func(l *leader.Elector) bool { return l == elector })
+		if len(other.locals) == 0 && len(other.terms) == 0 && other != el {
+			delete(e.byName, other.name)
+		}
+	}
+	el.locals = append(el.locals, elector)
+	return el
+}
+
 // follow takes note of the terms of an election of this process.
 func (h *Handler) follow(elector *leader.Elector) {
 	for term := range elector.Watch(h.ctx) {
 		h.elections.mu.Lock()
-		h.elections.of(term.Name).note(term, time.Now(), true)
+		h.elections.know(elector, term.Name).note(term, time.Now(), true)
 		h.elections.mu.Unlock()
 		h.showElections()
 	}
 }
 
-// listed takes note of the elections among what is held, and of those that are not: nobody leads there.
-// What is followed is known better.
-func (e *elections) listed(terms []leader.Term, at time.Time) {
+// listed takes note of the elections among what is held, and of those that are not: nobody leads there. Of
+// all that there are, terms has the first that were found. What is followed is known better.
+func (e *elections) listed(terms []leader.Term, all int, at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found := map[string]bool{}
@@ -99,9 +117,9 @@ func (e *elections) listed(terms []leader.Term, at time.Time) {
 			el.seen, el.terms[n-1].seen = at, at
 		}
 	}
-	e.total = len(terms)
+	e.total = all
 	for name, el := range e.byName {
-		if !found[name] && len(el.locals) == 0 {
+		if !found[name] && len(el.locals) == 0 && all == len(terms) { // or it may be among the others
 			el.end(at)
 		}
 	}
@@ -182,7 +200,7 @@ func (e *elections) localsOf(name string) []*leader.Elector {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if el := e.byName[name]; el != nil {
-		return el.locals
+		return slices.Clone(el.locals) // know may take one away
 	}
 	return nil
 }
@@ -200,6 +218,8 @@ func (h *Handler) showElections() {
 		for _, elector := range el.locals {
 			c := condition(elector)
 			row.Ours = row.Ours || c.Leading
+			// One that has lost its lease leads no more, and without a quorum is not known to be replaced.
+			row.Here = row.Here || el.leading && el.terms[len(el.terms)-1].Leader == brief(c.Identity)
 			if c.Problem != "" {
 				row.Problems = append(row.Problems, brief(c.Identity+": "+c.Problem))
 			}

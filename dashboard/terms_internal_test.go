@@ -66,7 +66,7 @@ func TestTermsAndElectionsAreBounded(t *testing.T) {
 	var e elections
 	e.init(nil)
 	for i := range 3 * maxTerms {
-		e.listed([]leader.Term{term("busy", i+1, noon)}, noon.Add(time.Duration(i)*time.Second))
+		e.listed([]leader.Term{term("busy", i+1, noon)}, 1, noon.Add(time.Duration(i)*time.Second))
 	}
 	require.Len(t, e.byName["busy"].terms, maxTerms)
 	require.EqualValues(t, 3*maxTerms, e.byName["busy"].terms[maxTerms-1].Number)
@@ -74,7 +74,7 @@ func TestTermsAndElectionsAreBounded(t *testing.T) {
 	for i := range 3 * maxElections {
 		many = append(many, term(fmt.Sprintf("name-%04d", i), 1, noon))
 	}
-	e.listed(many, noon.Add(time.Hour))
+	e.listed(many, len(many), noon.Add(time.Hour))
 	require.Len(t, e.byName, maxElections)
 	require.Equal(t, 3*maxElections, e.count())
 	require.NotContains(t, e.byName, "busy", "it was not heard of for longest")
@@ -132,4 +132,15 @@ func TestABoardSendsEachChangeOnce(t *testing.T) {
 	b.put(nodesSection, nil)
 	fresh, _, _ := b.since(0)
 	require.Len(t, fresh, 2, "that there is nothing is told too: the page may show what was before its server was started anew")
+}
+
+func TestAnElectionThatWasNotLookedAtIsNotTakenForVacant(t *testing.T) {
+	var e elections
+	e.init(nil)
+	e.listed([]leader.Term{term("a", 1, noon), term("z", 2, noon)}, 2, noon)
+	e.listed([]leader.Term{term("a", 1, noon)}, 5000, noon.Add(time.Minute)) // z may be among the rest
+	require.True(t, e.byName["z"].leading)
+	require.Equal(t, 5000, e.count())
+	e.listed([]leader.Term{term("a", 1, noon)}, 1, noon.Add(2*time.Minute))
+	require.False(t, e.byName["z"].leading)
 }

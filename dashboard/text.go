@@ -77,12 +77,16 @@ func nameOf(id string) (string, error) {
 	return string(b), nil
 }
 
+// maxStamp is the last moment that JavaScript has a date for. A later one is an exception there, which would take
+// the table along that it is in.
+const maxStamp = 8_640_000_000_000_000
+
 // stamp is a moment as the page has it: Unix milliseconds, and 0 for none.
 func stamp(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.UnixMilli()
+	return min(max(t.UnixMilli(), -maxStamp), maxStamp)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -61,8 +61,8 @@
 //	store unreachable                       Do returns the client's error without running fn; nothing is written
 //	store loses its last writes (failover)  fence and data go back together; a holder from before the loss may be
 //	                                        admitted until a newer one comes
-//	store evicts keys                       a lost fence admits anyone: maxmemory-policy must be noeviction or volatile-*
-//	                                        (fences have no TTL unless WithFenceTTL gives one)
+//	store evicts keys                       a lost fence admits anyone: maxmemory-policy must be noeviction, or volatile-*
+//	                                        where fences have no TTL, as by default
 //	fence is overwritten with something     ErrDamagedFence: nothing is admitted until it is deleted
 //	one of several leases is lost           fn's context ends, with that lease's cause; the others are released when fn returns
 //	resource is slow, callers pile up       WithWaitLimit, and WithQueueLimit: ErrQueueFull at once

@@ -68,7 +68,9 @@ func (l *lane) send(batch []*op) {
 		return
 	}
 	l.trust()
-	l.fleet.telemetry.nodeAnswered(l.node, l.fleet.clock.Elapsed()-start)
+	end := l.fleet.clock.Elapsed()
+	l.node.heard.Store(int64(end))
+	l.fleet.telemetry.nodeAnswered(l.node, end-start)
 }
 
 // check asks the node who it is, where that is not known of every connection.

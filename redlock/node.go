@@ -34,6 +34,7 @@ type node struct {
 	// attributes are those of the node's metrics.
 	attributes metric.MeasurementOption
 	dials      atomic.Uint64
+	heard      atomic.Int64 // when it last answered, on the fleet's clock
 	fleet      *fleet
 
 	mu         sync.Mutex
@@ -63,6 +64,7 @@ func (n *node) succeed(old *node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.info, n.countsFrom, n.blind = info, countsFrom, blind
+	n.heard.Store(old.heard.Load())
 }
 
 func nodeName(index int, client redis.UniversalClient) string {
@@ -147,11 +149,15 @@ func (n *node) learn(dials uint64, info nodeInfo) {
 	switch {
 	case n.info.runID != info.runID:
 		n.countsFrom = n.quarantineEnd(now, known != "", info)
+		if known != "" && n.wasBeside(now, info) {
+			n.countsFrom = n.fleet.quarantineFrom(now)
+		}
 	case n.info.isReplica() && !info.isReplica(), info.promoted && !n.info.promoted:
 		info.promoted = true // and it missed writes until a moment ago
 		n.countsFrom = n.quarantineEnd(now, true, info)
 	}
 	n.info, n.checked, n.checkedAt, n.blind = info, true, dials, false
+	n.heard.Store(int64(now))
 	if !info.clock.IsZero() {
 		n.offset, n.told = info.offset(n.fleet.clock), true
 	}
@@ -189,6 +195,12 @@ func (n *node) quarantineEnd(now time.Duration, replaces bool, info nodeInfo) ti
 		return now + full - max(0, up)
 	}
 	return 0
+}
+
+// wasBeside reports whether the server that has taken the place of the known one ran beside it: then it was never
+// told of the locks there, and its uptime says nothing. A second is for what the clocks differ by.
+func (n *node) wasBeside(now time.Duration, info nodeInfo) bool {
+	return now-info.uptime+time.Second < time.Duration(n.heard.Load())
 }
 
 func (n *node) goBlind(dials uint64, err error) {

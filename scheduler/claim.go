@@ -36,6 +36,7 @@ func (l *loop) attempt(ctx context.Context, now time.Time) time.Duration {
 		l.hinder(now, Unreadable, err)
 		return l.pause()
 	}
+	reg = l.recall(reg)
 	l.mismatch(&reg)
 	l.view = view{reg: reg, known: true, holder: lease.Owner()}
 	l.report(j.now())
@@ -56,6 +57,7 @@ func (l *loop) claim(ctx context.Context, lease *redlock.Lease, now time.Time) (
 	j := l.job
 	next := l.view.reg.clone()
 	d := j.decide(&next, l.circumstances(now, lease.Token(), func(o *open) bool { return o.Own && !l.view.dead[o.Token] }))
+	d.write = d.write || l.forgotten
 	if !d.write || ctx.Err() != nil {
 		l.adopt = l.adopt && d.write
 		return false, !d.write
@@ -93,7 +95,7 @@ func (l *loop) claim(ctx context.Context, lease *redlock.Lease, now time.Time) (
 		l.view.known = false // what is there now is not known
 		return false, false
 	}
-	l.adopt = false
+	l.adopt, l.forgotten = false, false
 	l.calm()
 	l.view.reg = next
 	for _, t := range crontab.Last(j.schedule, l.seen, now, maxDue) {

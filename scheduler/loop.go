@@ -32,14 +32,15 @@ const (
 // A loop is one replica's attention to one job. It keeps a view of the register, has decide say
 // whether there may be something to do, and if so tries to win the lease and does it.
 type loop struct {
-	job     *job
-	session *session
-	from    time.Time // this replica knows the job since
-	seen    time.Time // ticks up to here were reported
-	view    view
-	adopt   bool          // the register may not know this replica's spec
-	touched time.Duration // when the register was last seen to be written, by Clock.Elapsed
-	kept    time.Duration // when the control was last kept from being forgotten
+	job       *job
+	session   *session
+	from      time.Time // this replica knows the job since
+	seen      time.Time // ticks up to here were reported
+	view      view
+	adopt     bool          // the register may not know this replica's spec
+	touched   time.Duration // when the register was last seen to be written, by Clock.Elapsed
+	kept      time.Duration // when the control was last kept from being forgotten
+	forgotten bool          // the nodes have no register, and this replica has
 
 	net   *backoff.ExponentialBackOff
 	tries int   // in vain, for what is due now
@@ -166,7 +167,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 		case d.busy:
 			l.net.Reset()
 			return l.rest(now, d.next)
-		case !d.write && l.overdue(l.touched):
+		case !d.write && (l.forgotten || l.overdue(l.touched)):
 		case !d.write:
 			l.adopt = false // the register knows
 			l.calm()
@@ -280,9 +281,22 @@ func (l *loop) inspect(ctx context.Context) bool {
 	if j.now().Sub(reg.written()) < s.locker.FenceTTL()/8 {
 		l.touched = elapsed
 	}
+	reg = l.recall(reg)
 	l.view = view{reg: reg, known: true, holder: status.Holder, until: elapsed + status.TTL + firstLook, at: j.now()}
 	l.mismatch(&reg)
 	return l.findDead(ctx)
+}
+
+// recall has what this replica saw last stand in for a register that the nodes have forgotten, as when all of
+// them were restarted without their memory, one after the other, between two ticks: else the ticks that
+// were run would be run again.
+func (l *loop) recall(reg register) register {
+	l.forgotten = reg.Version == 0 && l.view.reg.Version != 0
+	if !l.forgotten {
+		return reg
+	}
+	l.kept = l.job.scheduler.settings.clock.Elapsed() - l.lasts - 1 // and so they may have forgotten the control
+	return l.view.reg.clone()
 }
 
 // findDead looks which of the open runs that have leases of their own have lost them.
@@ -323,6 +337,10 @@ func (l *loop) inform(ctx context.Context) bool {
 	if err != nil {
 		l.hinderBy(err)
 		return false
+	}
+	if own := l.job.asked(); c.Version == 0 && own.Version != 0 { // the nodes have forgotten it
+		l.job.scheduler.keepControl(ctx, l.job)
+		c = *own
 	}
 	l.job.told(c)
 	return true

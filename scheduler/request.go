@@ -141,9 +141,14 @@ func (s *Scheduler) keepControl(ctx context.Context, j *job) {
 		return
 	}
 	lease, err := s.locker.TryAcquire(ctx, controlPrefix+j.name)
+	if err == nil {
+		defer giveBack(lease)
+		if lease.State() == nil { // the nodes have forgotten it
+			err = lease.Save(ctx, c.encode())
+		}
+	}
 	switch {
 	case err == nil:
-		giveBack(lease)
 	case !errors.Is(err, redlock.ErrTaken):
 		s.settings.logger.Debug("scheduler: keep control", "job", j.name, "error", err)
 	}

@@ -23,7 +23,8 @@ import (
 // the log says so. s must not have a job of that name, and need not Run.
 //
 // cron says when the job is due, on each replica by its own clock, and the tick is that time in
-// whole seconds: all replicas must have the same specs, in the same time zone. What is due while
+// whole seconds: all replicas must have the same specs, in the same time zone. It is not for @every, which cron
+// counts from the start of each replica: each then has ticks of its own. What is due while
 // nobody is there is not caught up with, since cron does not tell; overlapping is skipped; and a
 // replica that asks later than WithStartDeadline after the tick finds nothing to do. Otherwise a
 // tick is as safe as one of Add, and Pause and History know the job. Where that is not enough, use

@@ -73,13 +73,13 @@ func (c *console) bench(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	pings := newPinger(f.clients)
-	defer pings.asked.Wait() // which leave brings about
-	defer f.leave()
+	defer pings.asked.Wait() // which close brings about
+	defer f.close()
 	if _, err := f.locker.Check(ctx); err != nil {
-		c.say("not all is well with the fleet, see quorate doctor: %v", err)
 		if errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrSameServer) {
 			return err
 		}
+		c.say("not all is well with the fleet, see quorate doctor: %v", err)
 	}
 	c.say("measures %s for %s, as fast as they go", count(len(f.clients), "node"), 4*length)
 	if !cmd.Bool("yes") {

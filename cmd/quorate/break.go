@@ -39,7 +39,7 @@ func (c *console) breakName(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	before, err := f.locker.Inspect(ctx, name)
 	if err != nil {
 		return err

@@ -17,6 +17,9 @@ import (
 
 const dashboardAddress = "127.0.0.1:8090"
 
+// boardFarewell is how long answers that are under way have when the command ends.
+const boardFarewell = time.Second
+
 func (c *console) dashboardCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "dashboard",
@@ -44,7 +47,7 @@ func (c *console) dashboard(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	board, err := dashboard.New(f.locker, opts...)
 	if err != nil {
 		return err
@@ -111,7 +114,7 @@ func serveBoard(ctx context.Context, listener net.Listener, board *dashboard.Han
 	case <-ctx.Done():
 	}
 	_ = board.Close()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFarewell)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), boardFarewell)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
 		_ = server.Close() // somebody hangs

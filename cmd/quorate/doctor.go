@@ -107,7 +107,7 @@ func (c *console) doctor(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	d := examination{
 		fleet: f, timeout: timeout, prefix: cmd.String("prefix"), ttl: min(redlock.DefaultTTL, cmd.Duration("max-ttl")),
 		maxTTL: cmd.Duration("max-ttl"), trustsDisks: cmd.Bool("trust-persistence"), name: "quorate-doctor/" + randomText(),
@@ -144,26 +144,4 @@ func (c *console) printDiagnosis(d *diagnosis) error {
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n", d.summary())
 	return err
-}
-
-// longestFarewell is how long nodes have to hear of releases when a command ends.
-const longestFarewell = time.Second
-
-// leave is close for commands that must not wait for a node that hangs.
-func (f *fleet) leave() {
-	told := make(chan struct{})
-	go func() {
-		_ = f.locker.Close()
-		close(told)
-	}()
-	patience := time.NewTimer(longestFarewell)
-	defer patience.Stop()
-	select {
-	case <-told:
-	case <-patience.C:
-	}
-	for _, client := range f.clients { // which ends what still waits for an answer
-		_ = client.Close()
-	}
-	<-told
 }

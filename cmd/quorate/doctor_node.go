@@ -210,7 +210,7 @@ func (p *patient) persistence(ctx context.Context) {
 	case p.info["aof_last_write_status"] == "err":
 		p.found(bad, checkPersistence, "look at the disk and the server's log", "cannot write its append-only file, and refuses all locks")
 	case !p.exam.trustsDisks:
-		p.found(good, checkPersistence, "", "%s; none is needed, since votes do not count for %s after a restart", told, p.exam.maxTTL)
+		p.found(good, checkPersistence, "", "%s; leases need none, since votes do not count for %s after a restart; where there are jobs, appendonly yes keeps their records through a restart of all nodes", told, p.exam.maxTTL)
 	case aof == "no", fsync != "" && fsync != "always":
 		p.found(bad, checkPersistence, "set appendonly yes and appendfsync always, or do without --trust-persistence", "%s: it can lose locks in a crash, and --trust-persistence says that it does not", told)
 	case aof == "", fsync == "":

@@ -233,7 +233,7 @@ func TestSettingsThatEndangerLocksAreToldWithWhatToDo(t *testing.T) {
 		"in a cluster":       {[]string{"cluster_enabled", "1"}, nil, bad, checkRole, []string{"cluster+redis://"}},
 		"snapshots fail":     {[]string{"rdb_last_bgsave_status", "err"}, nil, warning, checkPersistence, []string{"stop-writes-on-bgsave-error"}},
 		"disk is full":       {[]string{"aof_last_write_status", "err"}, nil, bad, checkPersistence, []string{"look at the disk"}},
-		"nothing needed":     {nil, nil, good, checkPersistence, []string{"none is needed"}},
+		"nothing needed":     {nil, nil, good, checkPersistence, []string{"leases need none", "appendonly yes keeps their records"}},
 		"trusted in vain":    {nil, []string{"--trust-persistence"}, bad, checkPersistence, []string{"appendonly no"}},
 		"trusted and hidden": {[]string{"aof_enabled", "1"}, []string{"--trust-persistence"}, warning, checkPersistence, []string{"+config|get"}},
 	} {

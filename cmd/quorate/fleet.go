@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -110,18 +112,37 @@ func (f *fleet) explain(e *redlock.QuorumError) string {
 	for _, node := range e.Nodes {
 		nodes = append(nodes, node.Node+": "+orElse(reasons[node.Node], inWords(node.Err)))
 	}
+	if len(nodes) == 0 { // the time was over before the Locker had given any up
+		for _, node := range slices.Sorted(maps.Keys(reasons)) {
+			nodes = append(nodes, node+": "+reasons[node])
+		}
+	}
 	return fmt.Sprintf("%s %q: too few nodes can be asked: %d of the %d votes needed (%s); quorate doctor tells more",
 		e.Op, e.Name, e.Votes, e.Quorum, strings.Join(nodes, "; "))
 }
 
-// close ends the Locker first: it still tells nodes of releases.
+// longestFarewell is how long nodes have to hear of releases when a command ends: as long as for any answer.
+const longestFarewell = redlock.DefaultNodeTimeout
+
+// close ends the Locker first, which still tells nodes of releases. A node that hangs is not waited for.
 func (f *fleet) close() {
-	if f.locker != nil {
-		_ = f.locker.Close()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if f.locker != nil {
+			_ = f.locker.Close()
+		}
+	}()
+	patience := time.NewTimer(longestFarewell)
+	defer patience.Stop()
+	select {
+	case <-told:
+	case <-patience.C:
 	}
-	for _, client := range f.clients {
+	for _, client := range f.clients { // which ends what still waits for an answer
 		_ = client.Close()
 	}
+	<-told
 }
 
 // newClient makes a client from a URL. Errors do not repeat the URL: there may be a password in it.
@@ -161,13 +182,15 @@ func impatient(retries, dialRetries *int, timeouts ...*time.Duration) {
 	}
 }
 
+// badURL words what is wrong with a URL. A password with characters that mean something there may be in any part of
+// it, and of what the parser says.
 func badURL(text string, err error) error {
-	if u, parsed := url.Parse(text); parsed == nil && u.User == nil && u.Scheme != "" {
+	u, unread := url.Parse(text)
+	switch {
+	case unread == nil && u.Host != "" && !strings.Contains(text, "@"):
 		return usagef("node %q: %w", text, err)
-	}
-	var parse *url.Error
-	if errors.As(err, &parse) { // which repeats it
-		err = parse.Err
+	case unread != nil, u.Host == "", strings.Contains(err.Error(), "@"):
+		err = errors.New("in a password, write %2C for a comma, %40 for @, %2F for /, %3A for :, %23 for #, %25 for %")
 	}
 	return usagef("a node of --nodes is no URL as redis://host:6379 (it is not repeated here, because it may hold a password): %w", err)
 }

@@ -100,7 +100,8 @@ func TestNodesThatAreNoneAreExitCode2(t *testing.T) {
 }
 
 func TestAPasswordInAURLIsNotRepeated(t *testing.T) {
-	for _, url := range []string{"http://u:sesame@h", "redis://u:sesame@h:port", "redis://u:sesame@h/%zz", "sesame@:h://"} {
+	for _, url := range []string{"http://u:sesame@h", "redis://u:sesame@h:port", "redis://u:sesame@h/%zz", "sesame@:h://",
+		"redis://:sesame,x@h:1", "redis://u:1,sesame:x@h:1", "redis://:sesame/x@h:1", "redis://:1/sesame@h:1", "redis://u:x#sesame@h"} {
 		code, out, told := quorate(t, nil, "--nodes", url, "run", "x", "--", "true")
 		assert.Equal(t, exitUsage, code, told)
 		assert.NotContains(t, out+told, "sesame", url)

@@ -293,7 +293,7 @@ func (c *console) withScheduler(cmd *cli.Command, use func(*fleet, *scheduler.Sc
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	opts := []scheduler.Option{scheduler.WithTTL(min(redlock.DefaultTTL, cmd.Duration("max-ttl")))}
 	if cmd.IsSet("identity") {
 		opts = append(opts, scheduler.WithIdentity(cmd.String("identity")))

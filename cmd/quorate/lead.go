@@ -143,7 +143,7 @@ func (c *console) leadAction(ctx context.Context, cmd *cli.Command) error {
 // lead runs the program for one term.
 func (k *candidate) lead(ctx context.Context, term leader.Term, s *shift) error {
 	lease, _ := redlock.LeaseFrom(ctx)
-	ch, err := k.start(start{
+	ch, err := k.begin(start{
 		program: k.program,
 		env:     environment("NAME", k.name, "TERM", term.Number.String(), "TOKEN", term.Number.String()),
 		lease:   lease,
@@ -157,8 +157,7 @@ func (k *candidate) lead(ctx context.Context, term leader.Term, s *shift) error 
 		}
 		return err
 	}
-	k.set(ch)
-	defer k.set(nil)
+	defer k.forget()
 	cause := cover(ctx, ch, s.hurried, func(cause error) {
 		grace := k.stopGrace
 		if leaseOver(cause) {
@@ -179,10 +178,19 @@ func (k *candidate) lead(ctx context.Context, term leader.Term, s *shift) error 
 	return fmt.Errorf("the program ended with %s", ch.endOf())
 }
 
-func (k *candidate) set(ch *child) {
+// begin is start. A signal that comes meanwhile waits, and then goes to the program.
+func (k *candidate) begin(s start) (*child, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.current = ch
+	ch, err := k.start(s)
+	k.current = ch // nil where that failed
+	return ch, err
+}
+
+func (k *candidate) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.current = nil
 }
 
 // forward passes a signal on to the program, if this replica leads.

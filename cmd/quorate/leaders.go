@@ -55,7 +55,7 @@ func (c *console) leaders(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	rows := newTable("ELECTION", "LEADER", "TERM", "SINCE", "ADDRESS", "LABELS")
 	for known, err := range f.locker.List(ctx, redlock.Filter{Prefix: prefix}) {
 		if err != nil {

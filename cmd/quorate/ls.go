@@ -45,7 +45,7 @@ func (c *console) ls(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 
 	rows := newTable("NAME", "HOLDER", "TOKEN", "AGE", "TTL", "VOTES")
 	listed := 0

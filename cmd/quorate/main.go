@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -66,17 +68,57 @@ func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
-// signals has the signals sent to a channel until stop is called.
-func (c *console) signals(sig ...os.Signal) (signals <-chan os.Signal, stop func()) {
+// signals has the signals sent to a channel until stop is called; and first that which has ended ctx, if it
+// came before.
+func (c *console) signals(ctx context.Context, sig ...os.Signal) (signals <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 16) // more than anybody sends before the first is looked at
+	silence := func() {}
 	if c.notify != nil {
 		c.notify(ch, sig...)
-		return ch, func() {}
-	}
-	if sig = heeded(sig); len(sig) > 0 {
+	} else if sig = heeded(sig); len(sig) > 0 {
 		signal.Notify(ch, sig...)
+		silence = func() { signal.Stop(ch) }
 	}
-	return ch, func() { signal.Stop(ch) }
+	heard, stopped := make(chan os.Signal), make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() { passOn(ctx, ch, heard, stopped) })
+	return heard, func() {
+		silence()
+		close(stopped)
+		ended.Wait()
+	}
+}
+
+// passOn passes signals on until stopped is closed. One that ends ctx after ch was registered is in ch by then, and
+// is not told twice.
+func passOn(ctx context.Context, ch <-chan os.Signal, heard chan<- os.Signal, stopped <-chan struct{}) {
+	early := ctx.Done()
+	for {
+		var s os.Signal
+		select {
+		case s = <-ch:
+			if slices.Contains(endingSignals, s) {
+				early = nil
+			}
+		case <-early:
+			var before signalled
+			if len(ch) > 0 {
+				continue // until that is known
+			}
+			early = nil
+			if !errors.As(context.Cause(ctx), &before) {
+				continue
+			}
+			s = before.Signal
+		case <-stopped:
+			return
+		}
+		select {
+		case heard <- s:
+		case <-stopped:
+			return
+		}
+	}
 }
 
 // heeded leaves out what whoever started us has had ignored, as nohup does.

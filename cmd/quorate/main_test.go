@@ -70,6 +70,7 @@ type call struct {
 	console *console
 	out     *buffer
 	err     *buffer
+	ctx     context.Context
 	signals chan os.Signal // goes to the command, as if the process had got it
 	code    chan int
 }
@@ -81,7 +82,7 @@ func begin(t *testing.T, f *redlocktest.Fleet, args ...string) *call {
 }
 
 func newCall(t *testing.T) *call {
-	c := &call{t: t, out: &buffer{}, err: &buffer{}, signals: make(chan os.Signal), code: make(chan int, 1)}
+	c := &call{t: t, ctx: context.Background(), out: &buffer{}, err: &buffer{}, signals: make(chan os.Signal), code: make(chan int, 1)}
 	c.console = &console{
 		in: strings.NewReader(""), out: c.out, err: c.err,
 		interactive: func() bool { return false },
@@ -102,7 +103,7 @@ func (c *call) begin(f *redlocktest.Fleet, args ...string) *call {
 		line = append(line, "--nodes", strings.Join(f.URLs(), ","))
 	}
 	go func() {
-		c.code <- c.console.run(context.Background(), append(line, args...))
+		c.code <- c.console.run(c.ctx, append(line, args...))
 		close(c.signals)
 	}()
 	return c

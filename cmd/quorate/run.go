@@ -120,7 +120,7 @@ func (c *console) runAction(ctx context.Context, cmd *cli.Command) error {
 	defer guard.close()
 
 	// Signals are the program's, and until it runs they end the waiting.
-	signals, stop := c.signals(slices.Concat(endingSignals, otherSignals)...)
+	signals, stop := c.signals(ctx, slices.Concat(endingSignals, otherSignals)...)
 	defer stop()
 	r := &runner{console: c, fleet: f, name: names[0], quiet: cmd.Bool("quiet"), signals: signals}
 	lease, err := r.acquire(context.WithoutCancel(ctx), wait, cmd.Bool("no-wait"))
@@ -137,10 +137,12 @@ type runner struct {
 	name    string
 	quiet   bool
 	signals <-chan os.Signal
+	began   time.Time // to ask for the name
 }
 
 // acquire gets the name, or says why not.
 func (r *runner) acquire(ctx context.Context, wait time.Duration, once bool) (*redlock.Lease, error) {
+	r.began = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -155,7 +157,7 @@ func (r *runner) acquire(ctx context.Context, wait time.Duration, once bool) (*r
 		}
 		defer stop()
 		lease, err := r.fleet.locker.TryAcquire(waiting, r.name)
-		if err != nil && !once && worthWaiting(err) {
+		if err != nil && !once && waiting.Err() == nil && worthWaiting(err) {
 			obstacles <- err
 			lease, err = r.fleet.locker.Acquire(waiting, r.name)
 		}
@@ -211,7 +213,7 @@ func (r *runner) refusal(err error) error {
 	var gaveUp *redlock.AcquireError
 	after := ""
 	if errors.As(err, &gaveUp) {
-		after = fmt.Sprintf("waited %s: ", brief(gaveUp.Waited))
+		after = fmt.Sprintf("waited %s: ", brief(time.Since(r.began)))
 	}
 	if !errors.Is(quorum, redlock.ErrTaken) || exitCode(quorum) != exitTaken {
 		return failuref(exitCode(quorum), "%s%s", after, r.fleet.explain(quorum))

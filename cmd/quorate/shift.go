@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/redlock"
 )
 
@@ -20,7 +22,7 @@ type shift struct {
 // work calls do with a context that ends at the first signal, and returns what it returns. Signals that
 // mean nothing to quorate are given to forward.
 func (c *console) work(ctx context.Context, forward func(os.Signal), do func(ctx context.Context, s *shift) error) error {
-	signals, stop := c.signals(slices.Concat(endingSignals, otherSignals)...)
+	signals, stop := c.signals(ctx, slices.Concat(endingSignals, otherSignals)...)
 	defer stop()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // main's ends by the same signals
 	defer cancel()
@@ -96,7 +98,8 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	}
 	attrs, event := l.attrs, false
 	r.Attrs(func(a slog.Attr) bool {
-		event = event || strings.HasSuffix(a.Key, "outcome")
+		err, _ := a.Value.Any().(error)
+		event = event || strings.HasSuffix(a.Key, "outcome") || errors.Is(err, redis.ErrClosed) // which is our own doing
 		attrs += " " + a.String()
 		return true
 	})

@@ -42,7 +42,7 @@ func (c *console) show(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	known, failure := f.locker.Inspect(ctx, name)
 	if len(known.Nodes) == 0 && failure != nil {
 		return failure

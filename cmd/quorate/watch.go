@@ -105,7 +105,7 @@ func (c *console) watch(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer f.leave()
+	defer f.close()
 	w := &watcher{
 		console: c, locker: f.locker, asJSON: asJSON, names: names, begins: cmd.String("begins"),
 		seen: map[string]sight{},

@@ -136,4 +136,4 @@ names.start();
 elections.start();
 jobs.start();
 contention.start();
-connect();
+if (!document.hidden) connect(); // it may have been opened in the background

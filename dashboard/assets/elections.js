@@ -20,7 +20,16 @@ function shade(leader) {
   return h % 6;
 }
 
-function bar(term, from, to) {
+// fit is as much of a text as there is room for, or nothing where that would say nothing.
+function fit(text, pixels) {
+  const room = Math.floor((pixels - 12) / 7);
+  const all = [...text];
+  if (all.length <= room) return text;
+  return room < 6 ? '' : `${all.slice(0, room - 1).join('')}…`;
+}
+
+// bar is a term on a line that is so many pixels wide.
+function bar(term, from, to, pixels) {
   const begin = Math.max(term.since, from);
   const end = Math.max(begin, term.until || to);
   if (end < from) return null;
@@ -30,9 +39,10 @@ function bar(term, from, to) {
   tip.textContent = say(term);
   const part = svg('svg', { x: `${x.toFixed(3)}%`, width: `${width.toFixed(3)}%`, height: '100%' },
     tip, svg('rect', { width: '100%', height: '100%', rx: '3', class: `term shade${shade(term.leader)}` }));
-  if (width > 6) {
+  const label = fit(term.leader, (pixels * width) / 100);
+  if (label) {
     const text = svg('text', { x: '7', y: '50%', 'dominant-baseline': 'central' });
-    text.textContent = term.leader;
+    text.textContent = label;
     part.append(text);
   }
   return part;
@@ -69,7 +79,8 @@ function make() {
     const terms = e.terms ?? [];
     const current = e.leading ? terms[terms.length - 1] : null;
     setText(since, current ? duration(now() - current.since) : '–');
-    const bars = terms.map((t) => bar(t, from, to)).filter(Boolean);
+    const pixels = line.getBoundingClientRect().width;
+    const bars = terms.map((t) => bar(t, from, to, pixels)).filter(Boolean);
     line.replaceChildren(...bars);
     setText(axis, `${duration(span)} ago`);
     line.setAttribute('aria-label', `Timeline of ${duration(span)}: ${bars.length === 1 ? '1 term' : `${bars.length} terms`}. ${current ? `${current.leader} leads` : 'Nobody leads'}.`);
@@ -87,7 +98,7 @@ function make() {
     setText(about, current ? [current.address, ...(current.labels ?? [])].filter(Boolean).join(' · ') : '');
     aim(resign, 'resign', e);
     resign.hidden = !e.ours;
-    elsewhere.hidden = !current || Boolean(e.ours);
+    elsewhere.hidden = !current || Boolean(e.ours || e.here);
     problems.replaceChildren(...(e.problems ?? []).map((text) => el('li', { text })));
     setText(summary, `${count.format(terms_.length)} ${terms_.length === 1 ? 'term' : 'terms'} seen${e.followed ? '' : ', while a page was open'}`);
     terms.replaceChildren(...terms_.toReversed().map((t) => el('li', { text: say(t) })));

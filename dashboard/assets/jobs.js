@@ -4,8 +4,10 @@ import { byId, body, cell, el, head, keyed, prepare, row, setText, unseen } from
 import { age, count, duration, now, shortTime, time } from './time.js';
 import { aim, button } from './actions.js';
 
-// By outcome: the mark, the class, and the words.
+// By outcome: the mark, the class, and the words. Outcomes, reasons and kinds come from the nodes, where somebody may
+// have written "constructor": so these have no prototype, which would know that.
 const outcomes = {
+  __proto__: null,
   ran: ['✓', 'ran', 'ran'],
   failed: ['✕', 'failed', 'failed'],
   panicked: ['✕', 'failed', 'panicked'],
@@ -16,6 +18,7 @@ const outcomes = {
 
 // As package scheduler has the reasons.
 const reasons = {
+  __proto__: null,
   overlap: 'an earlier run was still going on',
   late: 'it was too late when a replica could start it',
   held: 'the job’s lease was held without a sign of a run',
@@ -30,7 +33,7 @@ const reasons = {
   drained: 'its replica was shut down',
 };
 
-const kinds = { triggered: 'asked for by hand', backfilled: 'backfill' };
+const kinds = { __proto__: null, triggered: 'asked for by hand', backfilled: 'backfill' };
 const outcomeOf = (run) => outcomes[run.outcome] ?? ['?', 'missed', run.outcome];
 const reasonOf = (run) => (run.reason ? reasons[run.reason] ?? run.reason : '');
 
@@ -106,7 +109,11 @@ function make() {
     if (job.paused) text = '–';
     else if (!job.local) text = 'known to its replicas';
     else if (!job.next?.length) text = 'never again';
-    else text = `in ${duration(Math.max(0, Math.ceil((job.next[0] - now()) / 1000) * 1000))}`;
+    else {
+      // Between two looks, or without a quorum, what was told may have passed.
+      const at = job.next.find((t) => t > now());
+      text = at ? `in ${duration(Math.ceil((at - now()) / 1000) * 1000)}` : 'due';
+    }
     setText(next, text);
     next.classList.toggle('hint', Boolean(!job.local || job.paused));
     next.title = job.local && !job.paused ? (job.next ?? []).map(shortTime).join(', then ') : '';

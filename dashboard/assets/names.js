@@ -11,21 +11,27 @@ let version = -1;
 let asking = null;
 let waiting = 0;
 let rows = () => {};
+let fleet = null; // as the stream told it last
+let stranger = ''; // who answered though the stream is from another
 
 // look asks again when the server has listed the names again.
-export function look(fleet) {
-  note(fleet.names, fleet.state === 'ok' || fleet.state === 'degraded');
+export function look(told) {
+  fleet = told;
+  note();
   if (fleet.names.version === version) return;
   version = fleet.names.version;
   load(false);
 }
 
 // note says what keeps the names from being listed, unless that is what the fleet's own line says.
-function note(names, works) {
+function note() {
+  const { names, state } = fleet;
+  const works = state === 'ok' || state === 'degraded';
   const p = byId('names-note');
   let text = '';
   if (names.refused) text = `The nodes refuse to list their keys: allow +scan to the user of the clients. Until then held names, jobs and other elections cannot be found. (${names.err})`;
   else if (names.err && works) text = `The names could not be listed: ${names.err}`;
+  else if (stranger) text = `These names are what ${stranger} knows, and the rest of the page is from ${fleet.identity}: have the load balancer keep a browser with one replica.`;
   p.hidden = !text;
   p.className = 'note bad';
   setText(p, text);
@@ -46,6 +52,8 @@ async function load(told) {
 }
 
 function show(answer, told) {
+  stranger = fleet && answer.identity !== fleet.identity ? answer.identity : '';
+  if (fleet) note();
   rows(answer.rows.map((r) => ({ ...r, at: answer.seen })));
   const section = byId('names');
   const empty = section.querySelector('.empty');
@@ -68,7 +76,7 @@ function make() {
   const holder = el('span', { class: 'name' });
   const nonce = el('span', { class: 'name nonce' });
   const votes = el('span', { class: 'hint' });
-  const age = cell('Held for about', { class: 'num' });
+  const age = cell('Held', { class: 'num' });
   const ttl = cell('Ends in', { class: 'num' });
   const token = cell('Token', { class: 'num token' });
   const release = button('break');

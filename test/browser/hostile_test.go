@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,4 +79,29 @@ func TestNoScriptRunsFromNames(t *testing.T) {
 		return null;
 	})()`)
 	require.Nil(t, eval[any](p, `window.stung ?? null`))
+}
+
+// A ledger that no Scheduler has written: with words that every object of JavaScript knows, and moments
+// that it has no date for.
+func TestALedgerThatIsNoLedgerHidesNoOtherJob(t *testing.T) {
+	s := newStage(t)
+	locker := s.newLocker("web-2")
+	s.schedule(locker, func(sched *scheduler.Scheduler) {
+		require.NoError(t, sched.Add("sweep-sessions", "@every 1s", func(context.Context, scheduler.Run) error { return nil }))
+	})
+	for i, word := range []string{"constructor", "__proto__", "toString"} {
+		lease := s.hold(s.newLocker("web-3"), scheduler.JobPrefix+word)
+		require.NoError(t, lease.Save(t.Context(), fmt.Appendf(nil, `{"v":2,"spec":"x","ledger":[
+			{"k":%[1]q,"t":9223372036854775807,"n":9223372036854775807,"o":%[1]q,"r":%[1]q,"by":%[1]q,"b":%[2]d,"e":1,"a":7,"f":9223372036854775807},
+			{"t":-9223372036854775808,"o":"missed","r":%[1]q}]}`, word, []int64{1, -8_640_000_000_000_001, 8_640_000_000_000_001}[i])))
+	}
+	p := s.open(1280, 900)
+	p.reads("table.jobs .name", "__proto__")
+	p.until(`document.querySelectorAll("table.jobs .cell.missed").length >= 6`)
+	p.until(`(document.querySelectorAll(".toggle").forEach((e) => e.click()), true)`)
+	p.reads("table.inner .outcome", "constructor")
+	p.reads("table.jobs .name", "sweep-sessions")
+	p.until(`document.querySelectorAll("table.jobs .cell.ran").length >= 1`)
+	require.NotContains(t, eval[string](p, `document.querySelector("#jobs").textContent`), "native code")
+	require.Empty(t, p.found())
 }

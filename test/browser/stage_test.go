@@ -30,6 +30,7 @@ type stage struct {
 	url      string
 	down     atomic.Bool // the server answers 502, as a proxy does whose service is gone
 	server   *httptest.Server
+	watch    func(*http.Request) // is told of each request, if set before the first
 }
 
 // newStage starts a fleet of three nodes and a dashboard under a path of its own.
@@ -55,6 +56,9 @@ func (s *stage) serve(opts ...dashboard.Option) {
 		if s.down.Load() {
 			http.Error(w, "bad gateway", http.StatusBadGateway)
 			return
+		}
+		if s.watch != nil {
+			s.watch(r)
 		}
 		mux.ServeHTTP(w, r)
 	}))

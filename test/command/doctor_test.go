@@ -51,7 +51,7 @@ func TestSettingsOfRealServersAreSeen(t *testing.T) {
 	d.require(t, "warn", "memory", evicting.Addr(), "allkeys-lru", "noeviction")
 	d.require(t, "warn", "memory", full.Addr(), "of maxmemory is used")
 	d.require(t, "ERROR", "writes", full.Addr(), "OOM", "raise maxmemory")
-	d.require(t, "ok", "persistence", everySecond.Addr(), "appendonly yes, appendfsync everysec", "none is needed")
+	d.require(t, "ok", "persistence", everySecond.Addr(), "appendonly yes, appendfsync everysec", "leases need none")
 	d.require(t, "warn", "size", "4 nodes")
 
 	d, _ = diagnose(t, urls, "--trust-persistence")

@@ -113,6 +113,7 @@ func TestThereAreFiveSetsOfOneNode(t *testing.T) {
 		assert.EqualValues(t, 1, *set.Spec.Replicas, name)
 		assert.Equal(t, name, set.Spec.ServiceName)
 		assert.Empty(t, set.Spec.VolumeClaimTemplates, "%s: nothing outlives a node", name)
+		assert.Equal(t, apps.OnDeleteStatefulSetStrategyType, set.Spec.UpdateStrategy.Type, "%s: who applies all sets at once restarts them at once", name)
 		pod := labels.Set(set.Spec.Template.Labels)
 		assert.True(t, labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(pod), name)
 
@@ -139,6 +140,8 @@ func TestNodesDoNotFailTogether(t *testing.T) {
 		assert.Equal(t, core.LabelTopologyZone, spread.TopologyKey, name)
 		assert.Equal(t, core.DoNotSchedule, spread.WhenUnsatisfiable, name)
 		assert.EqualValues(t, 1, spread.MaxSkew, name)
+		require.NotNil(t, spread.NodeTaintsPolicy, name)
+		assert.Equal(t, core.NodeInclusionPolicyHonor, *spread.NodeTaintsPolicy, "%s: a zone of tainted machines only would leave nodes pending", name)
 		assert.True(t, selects(t, spread.LabelSelector, pod), name)
 
 		budget := objects[policy.PodDisruptionBudget](t)["quorate-redis"]

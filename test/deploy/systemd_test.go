@@ -21,7 +21,7 @@ var units = []string{"quorate-redis@.service", "billing.service"}
 // known are the settings of units that these may have, by section: as in systemd.unit(5), systemd.service(5),
 // systemd.exec(5), systemd.kill(5) and systemd.resource-control(5).
 var known = map[string][]string{
-	"Unit": {"Description", "Documentation", "After", "Wants"},
+	"Unit": {"Description", "Documentation", "After", "Wants", "StartLimitIntervalSec"},
 	"Service": {
 		"Type", "EnvironmentFile", "ExecStart", "User", "Group", "DynamicUser", "RuntimeDirectory", "RuntimeDirectoryMode",
 		"Restart", "RestartSec", "TimeoutStopSec", "KillMode", "LimitNOFILE", "MemoryMax", "OOMScoreAdjust",
@@ -62,6 +62,7 @@ func TestUnitsHaveSettingsThatExistAndRestart(t *testing.T) {
 		require.Len(t, service["ExecStart"], 1, name)
 		assert.True(t, strings.HasPrefix(service["ExecStart"][0], "/"), "%s: systemd wants a full path", name)
 		assert.Equal(t, []string{"always"}, service["Restart"], name)
+		assert.Equal(t, []string{"0"}, unit["Unit"]["StartLimitIntervalSec"], "%s: five ends in ten seconds would be the last", name)
 		assert.Equal(t, []string{"multi-user.target"}, unit["Install"]["WantedBy"], name)
 		for _, key := range []string{"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectKernelModules"} {
 			assert.Equal(t, []string{"yes"}, service[key], "%s: %s", name, key)
@@ -109,4 +110,37 @@ func TestANodesUnitUsesTheSameFilesOnThePortOfItsName(t *testing.T) {
 	require.Positive(t, at)
 	assert.Equal(t, "%i", command[at+1])
 	assert.Contains(t, command, "${QUORATE_BIND}")
+}
+
+// As root would, but for where: on a machine that has no directory of quorate's yet.
+func TestTheUnitsAreInstalledAsTheySay(t *testing.T) {
+	for _, name := range units {
+		unit := read(t, "deploy/systemd/"+name)
+		comment, _, _ := strings.Cut(unit, "[Unit]")
+		var script strings.Builder
+		for line := range strings.Lines(comment) {
+			if command, ok := strings.CutPrefix(line, "#   "); ok && !strings.HasPrefix(command, "systemctl ") {
+				script.WriteString(command)
+			}
+		}
+		etc := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(etc, "systemd/system"), 0o755)) // systemd's own
+		// There need be no group redis here.
+		commands := strings.NewReplacer("/etc/", etc+"/", "-g redis ", "").Replace(script.String())
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", commands)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s:\n%s\n%s", name, commands, out)
+		installed, err := os.ReadFile(filepath.Join(etc, "systemd/system", name))
+		require.NoError(t, err)
+		assert.Equal(t, unit, string(installed))
+		for _, file := range parseUnit(t, name)["Service"]["EnvironmentFile"] {
+			assert.FileExists(t, strings.Replace(file, "/etc", etc, 1))
+		}
+		if name != "billing.service" {
+			for _, file := range []string{confPath, aclPath} {
+				assert.FileExists(t, strings.Replace(file, "/etc", etc, 1))
+			}
+		}
+	}
 }

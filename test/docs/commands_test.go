@@ -236,3 +236,14 @@ func TestALineIsReadAsAShellReadsIt(t *testing.T) {
 		require.Error(t, err, line)
 	}
 }
+
+func TestThePageOnOperatingHasTheExitCodesOfTheCommand(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join(Root, "cmd/quorate/exit.go"))
+	require.NoError(t, err)
+	codes := regexp.MustCompile(`(?m)^\t\{"([^"]+)", "([^"]+)"\},$`).FindAllStringSubmatch(string(source), -1)
+	require.Greater(t, len(codes), 5, "the codes were not found")
+	page := strings.ReplaceAll(strings.Join(pageLines(t, "docs/operating.md"), "\n"), "`", "")
+	for _, code := range codes {
+		assert.Contains(t, page, "\n| "+code[1]+" | "+code[2]+" |\n")
+	}
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // packages are those that users import, by their directories.
-var packages = []string{"redlock", "redlock/redlocktest", "leader", "scheduler", "scheduler/gocron", "fencing"}
+var packages = []string{"redlock", "redlock/redlocktest", "leader", "scheduler", "scheduler/gocron", "fencing", "dashboard"}
 
 // notCompiled are blocks that are not compiled, by page and first line, each with its reason. A block
 // that has gone has to go from here as well.

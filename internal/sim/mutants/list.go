@@ -257,6 +257,11 @@ var mutants = []mutant{
 	full :=`, "NO_RESTART_RULE", "",
 	},
 	{
+		"restart rule: a server that was beside the one it replaces does not count", nodeGo,
+		`if known != "" && n.wasBeside(now, info) {`,
+		`if known == "" && n.wasBeside(now, info) {`, "", "./redlock TestASpareThatTakesANodesPlaceDoesNotCountForAWhile",
+	},
+	{
 		"run_id: each connection is checked", nodeGo,
 		`return n.checked && n.checkedAt == n.dials.Load() && !n.info.isReplica()`,
 		`return n.checked && !n.info.isReplica()`, "NO_RUNID_CHECK", "",
@@ -408,6 +413,11 @@ var mutants = []mutant{
 		"what was due before a run is no overlap of it", "scheduler/decide.go",
 		`	case ms <= run.Begun:`,
 		`	case false:`, "", "./scheduler TestTicksThatWereDueBeforeARunTookOverAreCaughtUpWithAndNotOverlapped",
+	},
+	{
+		"what all nodes have forgotten of a job is known to those who saw it", "scheduler/loop.go",
+		`l.forgotten = reg.Version == 0 && l.view.reg.Version != 0`,
+		`l.forgotten = false`, "", "./scheduler TestATickThatWasRunIsNotRunAgainThoughAllNodesHaveForgottenIt",
 	},
 	{
 		"a changed spec does not fire for what was before it", "scheduler/decide.go",

@@ -132,12 +132,12 @@ var scenarios = map[string]struct {
 			sleep(20 * time.Second)
 			return errBroken
 		}}, three...)
-		w.pass(40 * time.Minute)
+		w.pass(18 * time.Minute)
 	}},
 	"replicas have different specs": {raises: []string{"QuorateSpecsDiffer"}, happens: func(w *world) {
 		w.start(plan{sales: none}, "a")
 		w.start(plan{sales: none, spec: "*/2 * * * *"}, "b")
-		w.pass(80 * time.Minute)
+		w.pass(70 * time.Minute)
 	}},
 	"a deployment with another spec": {happens: func(w *world) {
 		w.start(plan{}, three...)
@@ -189,7 +189,7 @@ var scenarios = map[string]struct {
 	"leases are released just before they end": {raises: []string{"QuorateRenewalsLate"}, happens: func(w *world) {
 		w.start(plan{}, three...)
 		w.warmUp()
-		for range 20 {
+		for range 12 {
 			lease, err := w.replicas[1].locker.TryAcquire(w.t.Context(), "slow")
 			require.NoError(w.t, err)
 			sleep(redlock.DefaultTTL - 300*time.Millisecond)

@@ -1,0 +1,55 @@
+package scheduler_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/redlock"
+	"github.com/quorate/quorate/scheduler"
+)
+
+// restartAllEmpty restarts every node without its memory, each when the one before counts again.
+func (w *world) restartAllEmpty() {
+	for i := range w.fleet.Len() {
+		w.fleet.RestartEmpty(i)
+		time.Sleep(redlock.DefaultMaxTTL + 3*time.Second)
+	}
+}
+
+func TestATickThatWasRunIsNotRunAgainThoughAllNodesHaveForgottenIt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.replicas("@every 5m", func(context.Context, *replica, scheduler.Run) error { return nil }, scheduler.WithMisfire(scheduler.MisfireAll(100)))
+		run(a, b, c)
+		w.at(31 * time.Minute)
+		w.restartAllEmpty()
+		w.at(61 * time.Minute)
+		w.eachOnce(5*time.Minute, time.Hour, 5*time.Minute)
+		for _, r := range []*replica{a, b, c} {
+			require.Zero(t, r.count(scheduler.Missed))
+		}
+	})
+}
+
+func TestAPauseLastsThoughAllNodesHaveForgottenIt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.replicas("@every 5m", func(context.Context, *replica, scheduler.Run) error { return nil })
+		run(a, b, c)
+		w.at(11 * time.Minute)
+		require.NoError(t, a.sched.Pause(t.Context(), "tick"))
+		w.at(14 * time.Minute)
+		w.restartAllEmpty()
+		w.at(31 * time.Minute)
+		w.eachOnce(5*time.Minute, 10*time.Minute, 5*time.Minute)
+		status, err := b.sched.Status(t.Context(), "tick")
+		require.NoError(t, err)
+		require.True(t, status.Paused)
+
+		require.NoError(t, c.sched.Resume(t.Context(), "tick"))
+		w.at(41 * time.Minute)
+		require.Equal(t, 1, w.times()[35*time.Minute])
+		require.Equal(t, 1, w.times()[40*time.Minute])
+	})
+}
