@@ -259,7 +259,7 @@ func failures(t *testing.T, rule []string, opts ...redisserver.Option) map[strin
 			if len(failed) > 0 {
 				break // of course something is denied
 			}
-			pass(t, 4*time.Second) // in which a listener that hears nothing asks for a sign of life
+			pass(t, 6500*time.Millisecond) // in which a listener that hears nothing asks for a sign of life
 		}
 		if err := step.run(x); err != nil {
 			failed[step.name] = err
