@@ -87,11 +87,14 @@ type start struct {
 	guard       *guard
 }
 
+// left is how long the program may live from now on unless the lease is extended, as the guard is told.
+func (s start) left() time.Duration { return s.lease.Remaining() - s.reserve*3/4 }
+
 // start runs a program. Whoever calls it waits for its end.
 func (c *console) start(s start) (*child, error) {
 	cmd := &exec.Cmd{Path: s.path, Args: s.args, Stdout: c.out, Stderr: c.err}
 	cmd.Env = append(os.Environ(), s.env...)
-	cmd.WaitDelay = 100 * time.Millisecond // of no effect unless quorate's own streams are no files
+	cmd.WaitDelay = 5 * time.Second // of no effect unless quorate's own streams are no files
 	setGroup(cmd)
 	ch := &child{cmd: cmd, ended: make(chan struct{}), reported: make(chan struct{})}
 	if s.interactive {
@@ -103,7 +106,7 @@ func (c *console) start(s start) (*child, error) {
 		// The kernel ends the program when the thread that started it ends, so that lives as long.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := s.guard.start(cmd, s.left)
 		started <- err
 		if err != nil {
 			return
@@ -112,6 +115,9 @@ func (c *console) start(s start) (*child, error) {
 		close(ch.ended)
 	}()
 	if err := <-started; err != nil {
+		if cmd.Process != nil {
+			s.guard.forget(cmd.Process.Pid)
+		}
 		code := exitCannotRun
 		if errors.Is(err, fs.ErrNotExist) { // or the interpreter that its first line names
 			code = exitNotFound
@@ -130,8 +136,8 @@ func (ch *child) report(s start) {
 	renew := time.NewTicker(max(s.reserve, time.Millisecond)) // several times for each extension
 	defer renew.Stop()
 	for {
-		if left := s.lease.Remaining(); left > 0 {
-			s.guard.allow(group, left-s.reserve*3/4)
+		if s.lease.Remaining() > 0 {
+			s.guard.allow(group, s.left())
 		}
 		select {
 		case <-ch.ended:
@@ -173,7 +179,8 @@ func (ch *child) gone() bool {
 func reserve(ttl time.Duration) time.Duration { return ttl / 20 }
 
 // end asks the program to end, and kills it, with what it has started, when the grace is over, when the
-// lease is about to be, or when somebody is in a hurry. It returns when nothing is left in its group.
+// lease is about to be, or when somebody is in a hurry. It returns when nothing is left in its group, or
+// the program has been killed and waited for; what it had started is killed with it, and has nobody to wait for.
 func (ch *child) end(lease *redlock.Lease, grace, reserve time.Duration, hurry <-chan struct{}) (killed bool) {
 	// A lease that the nodes say is another's has nothing left to wait for: then the grace alone counts.
 	covered := lease.Remaining() > 0

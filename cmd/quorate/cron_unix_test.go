@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 )
 
 func TestEachTimeIsRunOnceInTheFleet(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	const program = "echo $QUORATE_JOB $QUORATE_SCHEDULED $QUORATE_KIND $QUORATE_ATTEMPT $QUORATE_TOKEN"
 	line := []string{"cron", "tick", "@every 1s", "--timezone", "Europe/Berlin", "--", "sh", "-c", program}
@@ -41,6 +43,7 @@ func TestEachTimeIsRunOnceInTheFleet(t *testing.T) {
 }
 
 func TestASpecMayHaveSpacesBeforeItAndSeconds(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "  * * * * * *", "--quiet", "--", "echo", "ran")
 	c.prints("ran")
@@ -50,6 +53,7 @@ func TestASpecMayHaveSpacesBeforeItAndSeconds(t *testing.T) {
 }
 
 func TestAnyExitCodeButZeroIsAFailureAndIsRetried(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "@every 1s", "--retry", "1", "--", "sh", "-c", "echo tried; exit 3")
 	c.says("failed")
@@ -60,14 +64,15 @@ func TestAnyExitCodeButZeroIsAFailureAndIsRetried(t *testing.T) {
 }
 
 func TestRunsAreWaitedForAtTheEndAndThenEnded(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "@every 1s", "--drain", "1m", "--", "sh", "-c", "echo up; sleep 1; echo done")
 	c.prints("up")
 	c.signals <- syscall.SIGTERM
 	require.Zero(t, c.end())
-	require.Equal(t, "up\ndone\n", c.out.String())
+	require.Regexp(t, `^(up\ndone\n)+$`, c.out.String(), "a run was not waited for")
 
-	c = begin(t, f, "cron", "tock", "@every 1s", "--drain", "50ms", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 1; done")
+	c = begin(t, f, "cron", "tock", "@every 1s", "--drain", "50ms", "--grace", "3600ms", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 1; done")
 	c.prints("up")
 	c.signals <- syscall.SIGTERM
 	require.Equal(t, exitFailed, c.end())
@@ -77,28 +82,31 @@ func TestRunsAreWaitedForAtTheEndAndThenEnded(t *testing.T) {
 }
 
 func TestASecondSignalKillsRuns(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "@every 1s", "--drain", "1h", "--", "sh", "-c", stubborn)
 	pid := pidIn(t, c, "pid")
 	c.signals <- syscall.SIGTERM
 	c.signals <- syscall.SIGTERM
 	require.NotEqual(t, exitUsage, c.end(), c.err)
-	require.False(t, alive(t, pid))
+	requireDead(t, pid)
 	requireFree(t, f, "job/tick")
 }
 
 func TestARunThatTakesTooLongIsEnded(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "@every 1s", "--timeout", "200ms", "--grace", "100ms", "--", "sh", "-c", stubborn)
 	pid := pidIn(t, c, "pid")
-	c.says("failed (timeout)")
-	require.False(t, alive(t, pid))
+	c.says("failed (timeout)") // of this run, or of one before that had not come so far
+	requireDead(t, pid)
 	c.signals <- syscall.SIGTERM
 	c.end()
 	require.Contains(t, c.err.String(), "was killed")
 }
 
 func TestARunIsDeadBeforeAnotherReplicaCanRunTheJob(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := newCall(t)
 	var left []time.Duration
@@ -109,20 +117,20 @@ func TestARunIsDeadBeforeAnotherReplicaCanRunTheJob(t *testing.T) {
 			}
 		}
 	}
-	c.begin(f, "cron", "tick", "@every 1s", "--ttl", "2s", "--", "sh", "-c", stubborn)
+	c.begin(f, "cron", "tick", "@every 1s", "--", "sh", "-c", stubborn)
 	pid := pidIn(t, c, "pid")
+	machine := watchDelays(t)
 	stopAll(f)
 	c.says("failed (lease_ended)")
-	require.False(t, alive(t, pid))
+	requireDead(t, pid)
 	c.signals <- syscall.SIGTERM
 	c.end()
 	require.GreaterOrEqual(t, len(left), 3)
-	for _, ttl := range left[:3] {
-		require.Positive(t, ttl, "another could run the job before the program was dead")
-	}
+	machine.requireLeft(t, left[:3])
 }
 
 func TestEveryFlagOfAJobIsTaken(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "cron", "tick", "@every 1s",
 		"--overlap", "allow", "--concurrency", "2", "--misfire", "all:3", "--catch-up", "5m", "--start-deadline", "10s", "--timeout", "1m",
@@ -131,10 +139,9 @@ func TestEveryFlagOfAJobIsTaken(t *testing.T) {
 	c.prints("ran")
 	c.signals <- syscall.SIGTERM
 	require.Zero(t, c.end(), c.err)
-	sched, err := scheduler.New(newLocker(t, f))
+	sched, err := scheduler.New(newLocker(t, f, lenient()))
 	require.NoError(t, err)
 	history, err := sched.History(t.Context(), "tick")
 	require.NoError(t, err)
-	require.NotEmpty(t, history)
-	require.Equal(t, scheduler.Ran, history[0].Outcome)
+	require.True(t, slices.ContainsFunc(history, func(r scheduler.Record) bool { return r.Outcome == scheduler.Ran }), "%v", history)
 }

@@ -126,46 +126,63 @@ func machinesOf(ctx context.Context, p *patient) []string {
 // clocks compares the nodes' clocks with each other before it accuses this machine's. That is no matter of
 // safety: clocks that differ cost an acquisition a second round trip.
 func (p *patient) clocks(all []*patient) {
-	var ahead []time.Duration
+	var known []offset
 	var silent int
 	for _, q := range all {
 		switch {
 		case q.clock != nil:
-			ahead = append(ahead, q.clock.ahead)
+			known = append(known, *q.clock)
 		case q.info != nil:
 			silent++
 		}
 	}
-	if len(ahead) == 0 {
+	if len(known) == 0 {
 		if silent > 0 {
 			p.found(warning, checkClock, "see that NTP runs on all machines", "no node tells its time")
 		}
 		return
 	}
-	slices.Sort(ahead)
-	common := ahead[len(ahead)/2]
+	common := median(known)
 	drift := quorum.Drift(p.exam.ttl)
 	before := len(p.findings)
-	if common.Abs() > drift && len(ahead) > 1 {
-		p.found(warning, checkClock, "run NTP here", "this machine's clock is %s of most nodes; the drift of a TTL of %s is %s", leadOf(-common), p.exam.ttl, drift)
+	if common.exceeds(drift) && len(known) > 1 {
+		p.found(warning, checkClock, "run NTP here", "this machine's clock is %s of most nodes; the drift of a TTL of %s is %s", leadOf(-common.ahead), p.exam.ttl, drift)
 	}
 	for _, q := range all {
 		if q.clock == nil {
 			continue
 		}
 		reference, whose := common, "of most nodes"
-		if len(ahead) < 3 {
-			reference, whose = 0, "of this machine"
+		if len(known) < 3 {
+			reference, whose = offset{}, "of this machine"
 		}
-		if off := q.clock.ahead - reference; off.Abs()-q.clock.doubt > drift {
+		if off := (offset{q.clock.ahead - reference.ahead, q.clock.doubt + reference.doubt}); off.exceeds(drift) {
 			p.findings = append(p.findings, finding{warning, q.name, checkClock,
-				fmt.Sprintf("its clock is %s %s; the drift of a TTL of %s is %s", leadOf(off), whose, p.exam.ttl, drift),
+				fmt.Sprintf("its clock is %s %s; the drift of a TTL of %s is %s", leadOf(off.ahead), whose, p.exam.ttl, drift),
 				"run NTP there: tokens come from clocks, and an acquisition may take a second round trip"})
 		}
 	}
 	if len(p.findings) == before {
 		p.found(good, checkClock, "", "clocks differ by less than the drift of a TTL of %s, which is %s", p.exam.ttl, drift)
 	}
+}
+
+// exceeds reports whether it is more than the drift for sure.
+func (o offset) exceeds(drift time.Duration) bool { return o.ahead.Abs()-o.doubt > drift }
+
+// median is that of what the offsets may be: between the median of the least and that of the most.
+func median(all []offset) offset {
+	middle := func(of func(offset) time.Duration) time.Duration {
+		var values []time.Duration
+		for _, o := range all {
+			values = append(values, of(o))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	least := middle(func(o offset) time.Duration { return o.ahead - o.doubt })
+	most := middle(func(o offset) time.Duration { return o.ahead + o.doubt })
+	return offset{ahead: (least + most) / 2, doubt: (most - least) / 2}
 }
 
 func leadOf(d time.Duration) string {

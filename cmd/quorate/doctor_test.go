@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -14,12 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/redlock"
 	"github.com/quorate/quorate/redlock/redlocktest"
 )
 
 func TestASoundFleetHasNoErrorAndNothingIsLeftOfTheTestLease(t *testing.T) {
 	t.Parallel()
 	fleet := embedded(t, 5)
+	machine := watchDelays(t)
 	d, got := diagnose(t, fleet.URLs())
 	require.Zero(t, got.code, got.out)
 	for _, check := range []string{checkReach, checkVersion, checkRole, checkUptime, checkRights} {
@@ -27,7 +28,10 @@ func TestASoundFleetHasNoErrorAndNothingIsLeftOfTheTestLease(t *testing.T) {
 	}
 	d.requireFinding(t, good, checkLease, "tokens grow")
 	d.requireFinding(t, good, checkSize, "5 nodes, of which 2 may be down")
-	require.Equal(t, d.of(checkHosts), d.warnings(), "they are all on this machine, and that is all")
+	warnings := slices.DeleteFunc(d.warnings(), func(text string) bool { // where a busy machine has kept an answer
+		return machine.explains(redlock.DefaultNodeTimeout/4) && slices.Contains(d.of(checkLatency), text)
+	})
+	require.Equal(t, d.of(checkHosts), warnings, "they are all on this machine, and that is all")
 
 	require.NotContains(t, at(t, fleet, "ls").out, "quorate-doctor/")
 	require.Eventually(t, func() bool { // stragglers
@@ -55,9 +59,9 @@ func (d *diagnosis) warnings() (all []string) {
 func TestWarningsCountOnlyWhereTheDoctorIsStrict(t *testing.T) {
 	t.Parallel()
 	fleet := embedded(t, 3)
-	got := at(t, fleet, "doctor")
+	got := at(t, fleet, "doctor", "--timeout", inTime.String())
 	require.Zero(t, got.code, got.out)
-	require.Contains(t, got.out, "the fleet can be used, with 1 warning\n")
+	require.Regexp(t, `the fleet can be used, with \d+ warnings?\n$`, got.out) // of hosts, and of answers that a busy machine has kept
 	require.Equal(t, exitFailed, at(t, fleet, "doctor", "--strict").code)
 }
 
@@ -78,32 +82,26 @@ func TestNodesThatAreDownHungOrFreshAreToldApart(t *testing.T) {
 	fleet.Hang(1)
 	fleet.RestartEmpty(2)
 	urls := fleet.URLs()
-	urls[0] = "redis://" + deadAddress(t)
+	urls[0] = "redis://" + deadAddress
 	began := time.Now()
-	d, got := diagnose(t, urls, "--timeout", "500ms")
-	require.Less(t, time.Since(began), 10*time.Second)
+	d, got := diagnose(t, urls, "--timeout", "2s")
+	require.Less(t, time.Since(began), inTime)
 	require.Equal(t, exitFailed, got.code)
 	d.requireFinding(t, bad, checkReach, "nothing listens there", "start the server")
-	d.requireFinding(t, bad, checkReach, fleet.Addrs()[1], "does not answer within 500ms")
+	d.requireFinding(t, bad, checkReach, fleet.Addrs()[1], "does not answer within 2s")
 	d.requireFinding(t, warning, checkUptime, fleet.Addrs()[2], "do not count for another")
 	d.requireFinding(t, bad, checkQuorum, "2 of 5 nodes vote", "wait for")
 	require.Empty(t, d.of(checkLease), "there is no point in it")
 }
 
-// deadAddress is one at which nothing listens.
-func deadAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
+// deadAddress is one at which nothing listens, and nobody begins to.
+const deadAddress = "127.0.0.1:1"
 
 func TestAMinorityThatIsDownIsAnErrorOfThoseNodesAndAWarningOfTheFleet(t *testing.T) {
 	t.Parallel()
 	fleet := embedded(t, 3)
 	urls := fleet.URLs()
-	urls[2] = "redis://" + deadAddress(t)
+	urls[2] = "redis://" + deadAddress
 	d, got := diagnose(t, urls)
 	require.Equal(t, exitFailed, got.code)
 	d.requireFinding(t, warning, checkQuorum, "2 of 3 nodes vote", "no more may fail")
@@ -146,32 +144,60 @@ func TestOneServerByTwoAddressesIsAnError(t *testing.T) {
 func TestTheClockThatIsOffIsTheOneThatDiffersFromMost(t *testing.T) {
 	t.Parallel()
 	fleet := embedded(t, 5)
-	fleet.SkewClock(1, 3*time.Second)
-	fleet.SkewClock(4, -time.Second)
+	fleet.SkewClock(1, time.Minute)
+	fleet.SkewClock(4, -time.Minute)
 	d, got := diagnose(t, fleet.URLs())
 	require.Zero(t, got.code, got.out)
-	d.requireFinding(t, warning, checkClock, fleet.Addrs()[1], "3s ahead of that of most nodes", "run NTP there")
-	d.requireFinding(t, warning, checkClock, fleet.Addrs()[4], "1s behind that of most nodes")
+	d.requireFinding(t, warning, checkClock, fleet.Addrs()[1], " ahead of that of most nodes", "run NTP there")
+	d.requireFinding(t, warning, checkClock, fleet.Addrs()[4], " behind that of most nodes")
+	d.requireOff(t, fleet.Addrs()[1], time.Minute)
+	d.requireOff(t, fleet.Addrs()[4], time.Minute)
 	require.Len(t, d.of(checkClock), 2)
 
 	for i := range fleet.Len() {
 		fleet.SkewClock(i, -time.Minute)
 	}
 	d, _ = diagnose(t, fleet.URLs())
-	d.requireFinding(t, warning, checkClock, fleetWide, "this machine's clock is 1m0s ahead", "run NTP here")
+	d.requireFinding(t, warning, checkClock, fleetWide, " ahead of that of most nodes", "run NTP here")
+	d.requireOff(t, fleetWide, time.Minute)
+}
+
+// requireOff sees by how much a clock is told to be off, give or take what a busy machine may add.
+func (d *diagnosis) requireOff(t *testing.T, node string, want time.Duration) {
+	t.Helper()
+	for _, f := range d.Findings {
+		if f.Check == checkClock && f.Node == node {
+			_, text, _ := strings.Cut(f.Found, "clock is ")
+			off, err := time.ParseDuration(strings.Fields(text)[0])
+			require.NoError(t, err, f.Found)
+			require.InDelta(t, want.Seconds(), off.Seconds(), 10, f.Found)
+			return
+		}
+	}
+	require.FailNow(t, "no finding of its clock", node)
+}
+
+func TestNodesThatAreAllFarAwayMakeNoClockWrong(t *testing.T) {
+	t.Parallel()
+	fleet := embedded(t, 3)
+	for i := range fleet.Len() {
+		fleet.Delay(i, 250*time.Millisecond) // so the middle of a round trip is long after the node has looked at its clock
+	}
+	d, _ := diagnoseUntil(t, good, checkClock, fleet.URLs(), "--timeout", "2s")
+	d.requireFinding(t, good, checkClock)
 }
 
 func TestASlowNodeHasNoWrongClock(t *testing.T) {
 	t.Parallel()
 	fleet := embedded(t, 3)
-	fleet.Delay(1, 200*time.Millisecond)
-	d, got := diagnose(t, fleet.URLs(), "--timeout", "1s")
+	fleet.Delay(1, 140*time.Millisecond) // beyond a quarter of the limit
+	d, got := diagnose(t, fleet.URLs(), "--timeout", "4s")
 	require.Zero(t, got.code, got.out)
 	d.requireFinding(t, warning, checkLatency, fleet.Addrs()[1], "not far from the 500ms")
 	d.requireFinding(t, good, checkClock)
 
 	fleet.Delay(1, 300*time.Millisecond)
-	d, got = diagnose(t, fleet.URLs(), "--max-ttl", "1s") // a quarter of it is less
+	d, got = diagnoseUntil(t, bad, checkLatency, fleet.URLs(), "--timeout", "2s", "--max-ttl", "1s") // a quarter of it is less
 	require.Equal(t, exitFailed, got.code)
 	d.requireFinding(t, bad, checkLatency, fleet.Addrs()[1], "left alone")
 }
@@ -205,7 +231,7 @@ func TestWhatIsNoRedisIsToldWithWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, got := diagnose(t, []string{test.url}, "--timeout", "1s")
+			d, got := diagnose(t, []string{test.url})
 			require.Equal(t, exitFailed, got.code)
 			d.requireFinding(t, bad, checkReach, test.words...)
 			require.Empty(t, got.err, "the lines say it")
@@ -240,7 +266,7 @@ func TestSettingsThatEndangerLocksAreToldWithWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := pretend(t, pretender{info: anInfo(test.changes...)})
-			d, _ := diagnose(t, []string{url}, append(test.args, "--timeout", "1s")...)
+			d, _ := diagnose(t, []string{url}, test.args...)
 			d.requireFinding(t, test.verdict, test.check, test.words...)
 		})
 	}
@@ -257,7 +283,7 @@ func TestAServerThatRefusesWritesIsAnError(t *testing.T) {
 		url := pretend(t, pretender{info: anInfo(), answer: func(command []string) (string, bool) {
 			return reply + "\r\n", command[0] == "set"
 		}})
-		d, _ := diagnose(t, []string{url}, "--timeout", "1s")
+		d, _ := diagnose(t, []string{url})
 		d.requireFinding(t, bad, checkWrites, reply[1:8], advice)
 	}
 }
@@ -293,7 +319,7 @@ func TestARightThatIsMissingIsNamed(t *testing.T) {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
 			url := pretend(t, pretender{info: anInfo(), answer: test.answer})
-			d, _ := diagnose(t, []string{url}, "--timeout", "1s")
+			d, _ := diagnose(t, []string{url})
 			d.requireFinding(t, test.verdict, checkRights, "the user default lacks "+right+":", "ACL SETUSER default "+right)
 		})
 	}
@@ -304,7 +330,7 @@ func TestARightThatOnlyListingNeedsIsNoFault(t *testing.T) {
 	url := pretend(t, pretender{info: anInfo(), answer: func(command []string) (string, bool) {
 		return "-NOPERM User x has no permissions to run the 'scan' command\r\n", command[0] == "scan"
 	}})
-	d, _ := diagnose(t, []string{url}, "--timeout", "1s")
+	d, _ := diagnose(t, []string{url})
 	d.requireFinding(t, good, checkRights, "not +scan")
 }
 
@@ -321,16 +347,16 @@ func TestAServerThatStopsAnsweringInTheMiddleIsTold(t *testing.T) {
 	url := pretend(t, p)
 	t.Cleanup(func() { close(hang) }) // before the server's, which waits for that
 	began := time.Now()
-	d, got := diagnose(t, []string{url}, "--timeout", "300ms")
+	d, got := diagnose(t, []string{url}, "--timeout", "2s")
+	require.Less(t, time.Since(began), inTime)
 	require.Equal(t, exitFailed, got.code)
-	require.Less(t, time.Since(began), 10*time.Second)
-	d.requireFinding(t, bad, checkReach, "has answered, and then did not", "within 300ms")
+	d.requireFinding(t, bad, checkReach, "has answered, and then did not", "within 2s")
 }
 
 func TestWhatAServerSaysDoesNothingToTheTerminal(t *testing.T) {
 	t.Parallel()
 	url := pretend(t, pretender{info: anInfo("redis_version", "\x1b[2J", "role", "\x1b[31mslave", "maxmemory_policy", "\u202eurl")})
-	got := on(t, []string{url}, "doctor", "--timeout", "1s")
+	got := on(t, []string{url}, "doctor")
 	require.Equal(t, exitFailed, got.code)
 	requireHarmless(t, got.out+got.err)
 }

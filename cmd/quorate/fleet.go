@@ -69,6 +69,7 @@ func (c *console) openFleet(cmd *cli.Command, opts ...redlock.Option) (*fleet, e
 		logger = slog.New(slog.NewTextHandler(c.err, nil))
 	}
 	all := []redlock.Option{
+		redlock.WithNodeTimeout(nodeTimeout(cmd)),
 		redlock.WithKeyPrefix(cmd.String("prefix")),
 		redlock.WithMaxTTL(cmd.Duration("max-ttl")),
 		redlock.WithLogger(logger),
@@ -86,6 +87,9 @@ func (c *console) openFleet(cmd *cli.Command, opts ...redlock.Option) (*fleet, e
 	}
 	return f, nil
 }
+
+// nodeTimeout is how long a node may take to answer: 0 is the default of package redlock. Tests have more time.
+var nodeTimeout = func(*cli.Command) time.Duration { return 0 }
 
 // explain words why too few nodes voted. A Locker that has given a node up does not tell why that could not be
 // reached, so that is asked once more, and in the plainest way.

@@ -15,17 +15,18 @@ import (
 // A guard is a second process of quorate's. It kills programs, and what they have started, where quorate cannot
 // do it any more: when that was killed, and when it is stopped, or stuck, beyond the end of a lease.
 type guard struct {
-	cmd   *exec.Cmd
-	lines io.WriteCloser
+	starter starter
+	cmd     *exec.Cmd
+	lines   io.WriteCloser
 }
 
 // startGuard starts the guard of this process.
 func startGuard() (*guard, error) {
-	program, err := os.Executable()
+	s, err := newStarter()
 	if err != nil {
 		return nil, fmt.Errorf("start a guard: %w", err)
 	}
-	cmd := exec.Command(program, guardArgument)
+	cmd := exec.Command(s.path, guardArgument)
 	cmd.Args[0] = "quorate"
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed at the terminal is not for it
@@ -36,7 +37,12 @@ func startGuard() (*guard, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a guard: %w", err)
 	}
-	return &guard{cmd, lines}, nil
+	return &guard{s, cmd, lines}, nil
+}
+
+// start starts a program of which the guard knows before it begins, and for how long it may live then.
+func (g *guard) start(cmd *exec.Cmd, left func() time.Duration) error {
+	return g.starter.start(cmd, func(group int) { g.allow(group, left()) })
 }
 
 // allow lets a program live for that long from now, unless it is told otherwise by then.
@@ -51,6 +57,18 @@ func (g *guard) tell(group int, left int64) { _, _ = fmt.Fprintf(g.lines, "%d %d
 func (g *guard) close() {
 	_ = g.lines.Close()
 	_ = g.cmd.Wait()
+}
+
+// besides has a process be what quorate needs besides itself, if these are the arguments of one.
+func besides(args []string) (exitCode int, is bool) {
+	switch {
+	case len(args) == 2 && args[1] == guardArgument:
+		beGuard()
+		return 0, true
+	case len(args) > 4 && args[1] == starterArgument:
+		return beStarter(args[2], args[3], args[4:]), true
+	}
+	return 0, false
 }
 
 // beGuard is what the guard does.

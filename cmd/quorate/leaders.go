@@ -60,7 +60,7 @@ func (c *console) leaders(ctx context.Context, cmd *cli.Command) error {
 	for known, err := range f.locker.List(ctx, redlock.Filter{Prefix: prefix}) {
 		if err != nil {
 			if !asJSON {
-				err = errors.Join(rows.print(c.out), err)
+				err = errors.Join(rows.printFound(c.out), err) // what was found is told all the same
 			}
 			return listFailed(err)
 		}

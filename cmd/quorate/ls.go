@@ -51,8 +51,8 @@ func (c *console) ls(ctx context.Context, cmd *cli.Command) error {
 	listed := 0
 	for known, err := range f.locker.List(ctx, redlock.Filter{Held: !cmd.Bool("all"), Prefix: prefix}) {
 		if err != nil {
-			if !asJSON && listed > 0 {
-				err = errors.Join(rows.print(c.out), err) // what was found is told all the same
+			if !asJSON {
+				err = errors.Join(rows.printFound(c.out), err) // what was found is told all the same
 			}
 			return listFailed(err)
 		}

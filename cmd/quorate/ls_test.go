@@ -116,16 +116,21 @@ func TestWhatShowsWorksWithAMinorityOfNodesDownOrHung(t *testing.T) {
 	hold(t, fleet, serviceOf(t, fleet, "pod-1"), "sku:1")
 	fleet.Stop(0)
 	fleet.Hang(3)
+	hasty(t, fleet)
 	for _, args := range [][]string{{"ls"}, {"show", "sku:1"}} {
 		began := time.Now()
-		got := at(t, fleet, args...)
+		got := quorately(t, func() outcome {
+			began = time.Now()
+			return at(t, fleet, args...)
+		})
 		require.Zero(t, got.code, got.err)
 		require.Contains(t, got.out, "pod-1")
 		require.Contains(t, got.out, "3/5")
 		require.Less(t, time.Since(began), 10*time.Second, "a node that hangs is not waited for")
 	}
-	require.Zero(t, at(t, fleet, "leaders").code)
-	require.Zero(t, at(t, fleet, "jobs").code)
+	for _, command := range []string{"leaders", "jobs"} {
+		require.Zero(t, quorately(t, func() outcome { return at(t, fleet, command) }).code)
+	}
 }
 
 func TestWithoutAQuorumNothingIsToldAsIfItWereSo(t *testing.T) {
@@ -134,11 +139,12 @@ func TestWithoutAQuorumNothingIsToldAsIfItWereSo(t *testing.T) {
 	hold(t, fleet, serviceOf(t, fleet, "pod-1"), "sku:1")
 	fleet.Stop(0)
 	fleet.Stop(1)
+	hasty(t, fleet)
 	for _, args := range [][]string{{"ls"}, {"ls", "-o", "json"}, {"leaders"}, {"jobs"}, {"jobs", "history", "report"}, {"jobs", "pause", "report"}, {"break", "--yes", "sku:1"}} {
 		got := at(t, fleet, args...)
 		require.Equal(t, exitNoQuorum, got.code, "%v: %s", args, got.out+got.err)
 		require.Contains(t, got.err, "quorum")
-		require.NotContains(t, got.out, "sku:1")
+		require.Empty(t, got.out, "%v", args)
 	}
 }
 

@@ -28,9 +28,8 @@ type console struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == guardArgument {
-		beGuard()
-		return
+	if code, is := besides(os.Args); is {
+		os.Exit(code)
 	}
 	logging.Disable() // go-redis tells of each attempt to connect, on lines of its own
 

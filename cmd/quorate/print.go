@@ -55,6 +55,14 @@ func (t *table) print(w io.Writer) error {
 	return tw.Flush()
 }
 
+// printFound prints the rows that were there before an error, if any: headings alone would say that there are none.
+func (t *table) printFound(w io.Writer) error {
+	if len(t.rows) == 1 {
+		return nil
+	}
+	return t.print(w)
+}
+
 // printable is text that does nothing to a terminal: names and owners may be anybody's.
 func printable(text string) string {
 	for _, r := range text {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,17 @@ func alive(t *testing.T, pid int) bool {
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
 }
 
+// requireDead waits for the end of a process that would not end by itself.
+func requireDead(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !alive(t, pid) }, patience, time.Millisecond, "process %d runs on", pid)
+}
+
+// butWaiting leaves out the line about a wait: on a busy machine nodes may be late.
+func butWaiting(told string) string {
+	return regexp.MustCompile(`(?m)^quorate: waiting: .*\n`).ReplaceAllString(told, "")
+}
+
 // pidIn is the number behind a word on stdout.
 func pidIn(t *testing.T, c *call, word string) int {
 	t.Helper()
@@ -43,6 +55,7 @@ func pidIn(t *testing.T, c *call, word string) int {
 }
 
 func TestTheExitCodeOfTheProgramPassesThrough(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	for script, want := range map[string]int{
 		"true": 0, "exit 1": 1, "exit 120": 120, "exit 255": 255,
@@ -50,12 +63,13 @@ func TestTheExitCodeOfTheProgramPassesThrough(t *testing.T) {
 	} {
 		code, _, told := quorate(t, f, "run", "x", "--", "sh", "-c", script)
 		assert.Equal(t, want, code, script)
-		assert.Empty(t, told, script)
+		assert.Empty(t, butWaiting(told), script)
 		requireFree(t, f, "x")
 	}
 }
 
 func TestWhatCannotBeRunAcquiresNothing(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	dir := t.TempDir()
 	plain, unknown, orphan := filepath.Join(dir, "plain"), filepath.Join(dir, "unknown"), filepath.Join(dir, "orphan")
@@ -75,6 +89,7 @@ func TestWhatCannotBeRunAcquiresNothing(t *testing.T) {
 }
 
 func TestTheProgramIsToldItsNameAndItsToken(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	_, first, _ := quorate(t, f, "run", "sku:42", "--", "sh", "-c", "echo $QUORATE_NAME $QUORATE_TOKEN")
 	_, second, _ := quorate(t, f, "run", "sku:42", "--", "sh", "-c", "echo $QUORATE_NAME $QUORATE_TOKEN")
@@ -90,6 +105,7 @@ func TestTheProgramIsToldItsNameAndItsToken(t *testing.T) {
 }
 
 func TestFlagsBehindTheDashesAreThePrograms(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	code, out, told := quorate(t, f, "run", "x", "--ttl", "2s", "--", "echo", "--ttl", "-v", "--", "--help", " a ")
 	require.Zero(t, code, told)
@@ -97,6 +113,7 @@ func TestFlagsBehindTheDashesAreThePrograms(t *testing.T) {
 }
 
 func TestTheNameIsFreeWhenTheProgramEndsThoughItsOffspringHoldsTheOutputOpen(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "run", "x", "--", "sh", "-c", "sleep 60 & echo pid $!")
 	pid := pidIn(t, c, "pid")
@@ -107,11 +124,19 @@ func TestTheNameIsFreeWhenTheProgramEndsThoughItsOffspringHoldsTheOutputOpen(t *
 }
 
 func TestATakenNameIsRefusedAndTheLineSaysWhoHasIt(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
-	lease, err := newLocker(t, f).Acquire(t.Context(), "x")
+	lease, err := newLocker(t, f).Acquire(t.Context(), "x", redlock.WithAutoExtend(true))
 	require.NoError(t, err)
-	for _, how := range [][]string{{"--no-wait"}, {"--wait", "50ms"}} {
-		code, out, told := quorate(t, f, append(append([]string{"run"}, how...), "x", "--", "echo", "ran")...)
+	wait := 50 * time.Millisecond
+	for _, how := range []string{"--no-wait", "--wait"} {
+		if how == "--wait" {
+			how += "=" + wait.String()
+		}
+		code, out, told := quorate(t, f, "run", "--quiet", how, "x", "--", "echo", "ran")
+		for ; code == exitNoQuorum && wait < patience; wait *= 2 { // which was over before the nodes had answered
+			code, out, told = quorate(t, f, "run", "--quiet", "--wait", wait.String(), "x", "--", "echo", "ran")
+		}
 		require.Equal(t, exitTaken, code, told)
 		require.Empty(t, out)
 		require.Regexp(t, `^quorate: .*"x" is held by somebody/\S+.*; free in [0-9.]+m?s, unless it is extended\n$`, told)
@@ -120,6 +145,7 @@ func TestATakenNameIsRefusedAndTheLineSaysWhoHasIt(t *testing.T) {
 }
 
 func TestItWaitsForTheNameAndSaysForWhom(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	lease, err := newLocker(t, f).Acquire(t.Context(), "x", redlock.WithAutoExtend(true))
 	require.NoError(t, err)
@@ -132,6 +158,7 @@ func TestItWaitsForTheNameAndSaysForWhom(t *testing.T) {
 }
 
 func TestASignalEndsTheWaitingAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	lease, err := newLocker(t, f).Acquire(t.Context(), "x", redlock.WithAutoExtend(true))
 	require.NoError(t, err)
@@ -146,6 +173,7 @@ func TestASignalEndsTheWaitingAndLeavesNothing(t *testing.T) {
 }
 
 func TestSignalsArePassedOnToTheProgram(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	for name, s := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
@@ -160,6 +188,7 @@ func TestSignalsArePassedOnToTheProgram(t *testing.T) {
 }
 
 func TestAProgramThatDoesNotCatchASignalEndsByIt(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := begin(t, f, "run", "x", "--", "sh", "-c", "echo up; exec sleep 60")
 	c.prints("up")
@@ -171,6 +200,7 @@ func TestAProgramThatDoesNotCatchASignalEndsByIt(t *testing.T) {
 const stubborn = `trap '' TERM; sh -c 'while :; do sleep 1; done' & echo pid $!; while :; do sleep 1; done`
 
 func TestAProgramThatIgnoresTERMIsDeadBeforeAnybodyElseCanHaveTheName(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c := newCall(t)
 	var left []time.Duration // of the locks, when the program was dead
@@ -181,14 +211,15 @@ func TestAProgramThatIgnoresTERMIsDeadBeforeAnybodyElseCanHaveTheName(t *testing
 			}
 		}
 	}
-	c.begin(f, "run", "--ttl", "3s", "--grace", "1s", "x", "--", "sh", "-c", stubborn)
+	c.begin(f, "run", "--ttl", "9s", "--grace", "4s", "x", "--", "sh", "-c", stubborn)
 	pid := pidIn(t, c, "pid")
+	machine := watchDelays(t)
 	stopAll(f)
 	require.Equal(t, exitLeaseLost, c.end())
-	require.False(t, alive(t, pid), "what it started runs on")
+	requireDead(t, pid)
 	require.Len(t, left, 3, "it was not killed: %s", c.err)
+	machine.requireLeft(t, left)
 	for _, ttl := range left {
-		require.Positive(t, ttl, "another could have the name before the program was dead")
 		require.Less(t, ttl, time.Second, "the program had no grace")
 	}
 	require.Contains(t, c.err.String(), "no majority of the nodes has extended it")
@@ -201,8 +232,9 @@ func stopAll(f *redlocktest.Fleet) {
 }
 
 func TestAProgramThatEndsOnTERMHasItsGraceAndItsCodeIsNotPassed(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
-	c := begin(t, f, "run", "--ttl", "2s", "x", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 1; done")
+	c := begin(t, f, "run", "--ttl", "9s", "--grace", "4s", "x", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 1; done")
 	c.prints("up")
 	stopAll(f)
 	require.Equal(t, exitLeaseLost, c.end())
@@ -211,22 +243,24 @@ func TestAProgramThatEndsOnTERMHasItsGraceAndItsCodeIsNotPassed(t *testing.T) {
 }
 
 func TestAProgramThatWasStoppedIsEndedWithTheLease(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
-	c := begin(t, f, "run", "--ttl", "1s", "x", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo pid $$; kill -STOP $$; echo went on")
+	c := begin(t, f, "run", "--ttl", "9s", "--grace", "4s", "x", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; echo pid $$; kill -STOP $$; echo went on")
 	pid := pidIn(t, c, "pid")
 	stopAll(f)
 	require.Equal(t, exitLeaseLost, c.end())
-	require.False(t, alive(t, pid))
+	requireDead(t, pid)
 	require.Contains(t, c.out.String(), "bye", "it is to hear of TERM first")
 }
 
 func TestALeaseThatIsFreedByHandEndsTheProgram(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
-	c := begin(t, f, "run", "--ttl", "1s", "x", "--", "sh", "-c", "echo pid $$; sleep 60")
+	c := begin(t, f, "run", "x", "--", "sh", "-c", "echo pid $$; sleep 60")
 	pid := pidIn(t, c, "pid")
 	lease := seize(t, f, "x")
 	require.Equal(t, exitLeaseLost, c.end())
-	require.False(t, alive(t, pid))
+	requireDead(t, pid)
 	require.Contains(t, c.err.String(), "not ours any more")
 	require.NoError(t, lease.Err(), "the other's lease was touched")
 }
@@ -234,7 +268,7 @@ func TestALeaseThatIsFreedByHandEndsTheProgram(t *testing.T) {
 // seize frees the name by hand and takes it at once.
 func seize(t *testing.T, f *redlocktest.Fleet, name string) *redlock.Lease {
 	t.Helper()
-	locker := newLocker(t, f)
+	locker := newLocker(t, f, lenient())
 	for {
 		free(t, f, name)
 		lease, err := locker.TryAcquire(t.Context(), name, redlock.WithAutoExtend(true))
@@ -246,16 +280,18 @@ func seize(t *testing.T, f *redlocktest.Fleet, name string) *redlock.Lease {
 }
 
 func TestTheLeaseIsExtendedForTheMaximumDurationAndNoLonger(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	began := time.Now()
-	code, _, told := quorate(t, f, "run", "--ttl", "600ms", "--max-duration", "1s", "x", "--", "sleep", "60")
+	code, _, told := quorate(t, f, "run", "--ttl", "6s", "--max-duration", "2s", "x", "--", "sleep", "60")
 	require.Equal(t, exitLeaseLost, code)
 	require.Contains(t, told, "--max-duration is over")
-	require.Greater(t, time.Since(began), time.Second)
+	require.Greater(t, time.Since(began), 2*time.Second)
 	requireFree(t, f, "x")
 }
 
 func TestASignalToTheProcessReachesTheProgram(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	cmd := process(t, f, "run", "x", "--", "sh", "-c", "trap 'exit 9' HUP; echo up; while :; do sleep 1; done")
 	out := &buffer{}
@@ -269,6 +305,7 @@ func TestASignalToTheProcessReachesTheProgram(t *testing.T) {
 }
 
 func TestASignalThatIsIgnoredAtTheStartStaysIgnored(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	quorate := process(t, f, "run", "x", "--", "sh", "-c", "echo pid $PPID; while :; do sleep 0.05; done")
 	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `trap '' HUP; exec "$0" "$@"`}, append([]string{quorate.Path}, quorate.Args[1:]...)...)...)
@@ -285,6 +322,7 @@ func TestASignalThatIsIgnoredAtTheStartStaysIgnored(t *testing.T) {
 }
 
 func TestAPipeThatNobodyReadsIsNoNoiseAndLeavesNoLease(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -301,7 +339,7 @@ func TestAPipeThatNobodyReadsIsNoNoiseAndLeavesNoLease(t *testing.T) {
 	// The program has the usual SIGPIPE, and quorate's own lines are no reason to end before the release.
 	lease, err := newLocker(t, f).Acquire(t.Context(), "x", redlock.WithAutoExtend(true))
 	require.NoError(t, err)
-	cmd = process(t, f, "run", "--wait", "1500ms", "x", "--", "true")
+	cmd = process(t, f, "run", "--wait", "4s", "x", "--", "true")
 	cmd.Stderr = write
 	_ = cmd.Run()
 	require.Equal(t, exitTaken, cmd.ProcessState.ExitCode(), "it has ended at a line to stderr")

@@ -18,7 +18,7 @@ import (
 
 const (
 	// inTime is how long a test waits for what should come at once, on a loaded machine.
-	inTime = 20 * time.Second
+	inTime = time.Minute
 	often  = 10 * time.Millisecond
 
 	// hostile is a name that would clear a terminal, colour it, and turn the direction of writing.
@@ -55,10 +55,14 @@ func embedded(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Flee
 	return redlocktest.Start(t, n, append(opts, redlocktest.WithTCP())...)
 }
 
-// at carries out a command line on a fleet.
+// at carries out a command line on a fleet. Where nothing is said to be the matter with that, it has a quorum.
 func at(t *testing.T, fleet *redlocktest.Fleet, args ...string) outcome {
 	t.Helper()
-	return on(t, fleet.URLs(), args...)
+	do := func() outcome { return on(t, fleet.URLs(), args...) }
+	if _, is := inHaste.Load(fleet.URLs()[0]); is {
+		return do()
+	}
+	return quorately(t, do)
 }
 
 // on carries out a command line on the nodes with these URLs.
@@ -118,7 +122,7 @@ func (b *background) end(t *testing.T) int {
 func serviceOf(t *testing.T, fleet *redlocktest.Fleet, identity string) *redlock.Locker {
 	t.Helper()
 	locker, err := redlock.New(fleet.Host(identity).Clients(),
-		redlock.WithIdentity(identity), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+		redlock.WithIdentity(identity), lenient(), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	return locker
@@ -127,7 +131,9 @@ func serviceOf(t *testing.T, fleet *redlocktest.Fleet, identity string) *redlock
 // hold has a name held on all nodes.
 func hold(t *testing.T, fleet *redlocktest.Fleet, locker *redlock.Locker, name string) *redlock.Lease {
 	t.Helper()
-	lease, err := locker.TryAcquire(t.Context(), name, redlock.WithAutoExtend(true))
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
+	defer cancel()
+	lease, err := locker.Acquire(ctx, name, redlock.WithAutoExtend(true))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = lease.Release(context.WithoutCancel(t.Context())) })
 	require.Eventually(t, func() bool {

@@ -72,6 +72,7 @@ func (s *screen) end() int {
 }
 
 func TestAProgramReadsTheTerminalThatQuorateHas(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	s := sit(t, process(t, f, "run", "x", "--", "sh", "-c", `echo ready; read line; echo "got <$line>"; exit 4`))
 	s.shows("ready")
@@ -81,6 +82,7 @@ func TestAProgramReadsTheTerminalThatQuorateHas(t *testing.T) {
 }
 
 func TestCtrlCAtTheTerminalIsThePrograms(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	s := sit(t, process(t, f, "run", "x", "--", "sh", "-c", `trap 'echo interrupts: $((n+=1))' INT; echo ready; read line; read line; exit 6`))
 	s.shows("ready")
@@ -93,6 +95,7 @@ func TestCtrlCAtTheTerminalIsThePrograms(t *testing.T) {
 }
 
 func TestCtrlZStopsQuorateWithTheProgramAndBothGoOn(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -115,11 +118,12 @@ echo "ended: $?"`, program)
 }
 
 func TestAProgramThatWasLeftAtCtrlZForTooLongDoesNotGoOn(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	program, err := os.Executable()
 	require.NoError(t, err)
 	shell := exec.Command("bash", "-c", `set -m
-"$0" run --ttl 500ms x -- sh -c 'echo ready; read line; echo "got <$line>"; while read line; do echo "got <$line>"; done'
+"$0" run --ttl 4s x -- sh -c 'echo ready; read line; echo "got <$line>"; while read line; do echo "got <$line>"; done'
 echo "shell again"
 read enough
 fg >/dev/null
@@ -140,6 +144,7 @@ echo "ended: $?"`, program)
 }
 
 func TestAProgramInAPipelineIsNotGivenTheTerminal(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	program, err := os.Executable()
 	require.NoError(t, err)
