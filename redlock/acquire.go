@@ -298,7 +298,8 @@ func (c *campaign) attempt(ctx context.Context) (*grant, error) {
 		if err == nil && r.won {
 			return c.accept(ctx, g, start, &r)
 		}
-		again := err == nil && proposal < maxProposals && r.votes+behind >= quorum.Size(len(l.fleet.nodes))
+		// Who has not answered yet may accept as well: where a release is on its way, some nodes have it later.
+		again := err == nil && proposal < maxProposals && behind > 0 && r.votes+behind+r.count(silent) >= quorum.Size(len(l.fleet.nodes))
 		if again {
 			continue
 		}

@@ -91,12 +91,19 @@ type reply struct {
 // limit makes the context of one round trip. When its time is up the node is suspect. The
 // context ends as well: that does not free a socket that is stuck in a read, unless the client
 // has ContextTimeoutEnabled, but it keeps the client from retrying for many seconds what nobody
-// waits for any more.
+// waits for any more. A suspicion that has begun when the answer comes is over when answered returns: one
+// that came later, after the node is trusted again, would find nobody who asks the node.
 func (l *lane) limit(timeout time.Duration) (ctx context.Context, answered func()) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, timeout, ErrNodeTimeout)
-	stop := context.AfterFunc(ctx, func() { l.distrust(context.Cause(ctx)) })
+	suspected := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(suspected)
+		l.distrust(context.Cause(ctx))
+	})
 	return ctx, func() {
-		stop()
+		if !stop() {
+			<-suspected
+		}
 		cancel()
 	}
 }

@@ -26,16 +26,20 @@ type nodeInfo struct {
 	evicts           string
 	clock            time.Time     // zero if it does not tell
 	took             time.Duration // the question and its answer
+	came             time.Time     // the answer
 }
 
 func (i nodeInfo) isReplica() bool { return i.role != "" && i.role != "master" }
 
-// offset is the server's wall clock minus that of a client to which the answer has just come. The server
-// looked at its clock somewhere in between: half the time that it took is the best guess, and what that
-// time may explain is no offset.
+// offset is the server's wall clock minus that of a client. The server looked at its clock somewhere
+// between the question and the answer, and since that came the client may have stood still: the middle of
+// what is possible is the best guess, and what is possible is no offset.
 func (i nodeInfo) offset(c Clock) time.Duration {
-	d := i.clock.Add(i.took / 2).Sub(c.Now())
-	if d.Abs() <= i.took/2 {
+	least := time.Since(i.came)
+	now := c.Now()
+	most := time.Since(i.came) + i.took
+	d := i.clock.Add((least + most) / 2).Sub(now)
+	if d.Abs() <= (most-least)/2 {
 		return 0
 	}
 	return d
@@ -51,7 +55,7 @@ func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, erro
 	if err := execute(ctx, pipe); err != nil {
 		return nodeInfo{}, err
 	}
-	took := time.Since(asked)
+	came := time.Now()
 	fields := map[string]string{}
 	for i, section := range sections {
 		text, err := section.Result()
@@ -64,7 +68,7 @@ func readInfo(ctx context.Context, client redis.UniversalClient) (nodeInfo, erro
 		addFields(fields, text)
 	}
 	info, err := parseInfo(fields)
-	info.took = took
+	info.took, info.came = came.Sub(asked), came
 	return info, err
 }
 

@@ -2,11 +2,13 @@ package redlock
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/quorum"
+	"github.com/quorate/quorate/redlock/redlocktest"
 )
 
 func TestHowLongARestartedNodeDoesNotCount(t *testing.T) {
@@ -56,4 +58,15 @@ func TestWhatINFOTells(t *testing.T) {
 	require.ErrorIs(t, err, errNoRunID)
 	_, err = parseInfo(map[string]string{"run_id": "abc"})
 	require.ErrorIs(t, err, errNoRunID)
+}
+
+func TestAClientThatStandsStillAfterTheAnswerFindsNoClockOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := redlocktest.NewClock()
+		for _, off := range []time.Duration{0, time.Minute, -time.Minute} {
+			info := nodeInfo{clock: time.Now().Add(off), took: 4 * time.Millisecond, came: time.Now().Add(2 * time.Millisecond)}
+			time.Sleep(10 * time.Second)
+			require.Equal(t, off, info.offset(clock))
+		}
+	})
 }

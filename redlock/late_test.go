@@ -72,7 +72,7 @@ func TestLateStepsDoNothing(t *testing.T) {
 		require.Equal(t, taken, acquire("h", 90), "it is kept for them")
 		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
 		require.Equal(t, stale, acquire("g", 80), "though it is kept for us")
-		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
+		require.Equal(t, "next in line/us", c.Get(t.Context(), lock).Val(), "it stays kept: a higher token comes next")
 		require.Equal(t, taken, extend("g", 80))
 		require.NoError(t, c.Set(t.Context(), lock, "next in line/us", 0).Err())
 		require.Equal(t, yes, acquire("h", 90))

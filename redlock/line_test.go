@@ -65,6 +65,34 @@ func TestProcessesThatWaitTakeTurns(t *testing.T) {
 	})
 }
 
+func TestAProcessThatNeverHadToWaitGivesWayToThoseThatDo(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a, b := w.locker("a"), w.locker("b")
+		for range 20 { // fewer than releases that keep the lock for nobody are apart
+			lease, err := a.Acquire(t.Context(), "hot")
+			require.NoError(t, err)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				lease, err := b.Acquire(t.Context(), "hot")
+				assert.NoError(t, err)
+				time.Sleep(time.Millisecond)
+				assert.NoError(t, lease.Release(t.Context()))
+			}()
+			synctest.Wait()
+			require.NoError(t, lease.Release(t.Context()))
+			if lease, err = a.TryAcquire(t.Context(), "hot"); err == nil { // it was faster, and knows of b now
+				synctest.Wait()
+				require.NoError(t, lease.Release(t.Context()))
+				_, err = a.TryAcquire(t.Context(), "hot")
+			}
+			require.ErrorIs(t, err, redlock.ErrTaken)
+			<-ended
+			time.Sleep(2 * time.Second) // and forgets it
+		}
+	})
+}
+
 func TestTheNextInLineWhoHasGoneHoldsNobodyUpForLong(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *world) {
 		a, b, c := w.locker("a"), w.locker("b"), w.locker("c")

@@ -76,6 +76,38 @@ func TestAReleaseThatIsOwedTwiceIsAnsweredOnce(t *testing.T) {
 	require.Len(t, lane.owed, 1)
 }
 
+// A suspicion that came after the answer is believed would last for ever: the lane sleeps, and what is
+// submitted to a suspect node wakes nobody.
+func TestASuspicionDoesNotComeAfterTheAnswer(t *testing.T) {
+	lane := idle(t).fleet.lanes[0]
+	for range 100 {
+		lane.mu.Lock() // holds the suspicion up
+		ctx, answered := lane.limit(time.Nanosecond)
+		<-ctx.Done()
+		time.Sleep(time.Millisecond) // until it has begun
+		returned := make(chan struct{})
+		go func() {
+			answered()
+			close(returned)
+		}()
+		early := false
+		select {
+		case <-returned:
+			early = true // it had not begun, and does not begin any more
+		case <-time.After(20 * time.Millisecond):
+		}
+		lane.mu.Unlock()
+		<-returned
+		if !early {
+			require.ErrorIs(t, lane.suspicion(), ErrNodeTimeout)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+		require.NoError(t, lane.suspicion(), "it came after the answer")
+	}
+	t.Error("no suspicion ever begins")
+}
+
 func TestElapsedTimeNeverRunsBackAndCountsSleepAndForwardSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wall := time.Duration(0)

@@ -141,14 +141,40 @@ func (t *turn) leave() {
 		q.next()
 		return
 	case q.users > 0: // who has left the line, and does not know it yet
-	case q.watched == nil:
+	case q.watched == nil && !q.wanted.Load():
 		delete(qs.byLock, q.lock)
-	case q.idle == nil:
-		q.idle = time.AfterFunc(linger, func() { qs.drop(q) })
 	default:
-		q.idle.Reset(linger)
+		qs.linger(q)
 	}
 	q.taken = false
+}
+
+// linger keeps a queue that nobody uses for a while. It is guarded by mu.
+func (qs *queues) linger(q *queue) {
+	if q.idle == nil {
+		q.idle = time.AfterFunc(linger, func() { qs.drop(q) })
+	} else {
+		q.idle.Reset(linger)
+	}
+}
+
+// note takes note of whether another process waited when the head released. The queue may have gone by
+// then: this process had not waited for the name, and did not know that another does.
+func (qs *queues) note(q *queue, wanted bool) {
+	q.wanted.Store(wanted)
+	if !wanted {
+		return
+	}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	switch now := qs.byLock[q.lock]; now {
+	case q:
+	case nil:
+		qs.byLock[q.lock] = q
+		qs.linger(q)
+	default:
+		now.wanted.Store(true)
+	}
 }
 
 // drop forgets a queue that nobody has used for a while.
@@ -159,7 +185,7 @@ func (qs *queues) drop(q *queue) {
 		delete(qs.byLock, q.lock)
 	}
 	qs.mu.Unlock()
-	if unused {
+	if unused && q.watched != nil {
 		q.watched.Close()
 	}
 }
@@ -177,6 +203,6 @@ func (t *turn) hear() func(*result) {
 			}
 			others = max(others, woken)
 		}
-		q.wanted.Store(others > 0)
+		t.all.note(q, others > 0)
 	}
 }

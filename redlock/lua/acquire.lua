@@ -14,20 +14,22 @@
 
 local owner, token, last = ARGV[1], ARGV[2], ARGV[5]
 
-local fresh = redis.call('SET', KEYS[1], owner, 'NX', 'PX', ARGV[3])
+local fresh, kept = redis.call('SET', KEYS[1], owner, 'NX', 'PX', ARGV[3]), false
 if not fresh then
   local holder = redis.call('GET', KEYS[1])
-  if holder == ARGV[6] then
-    fresh = redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])
-  elseif holder == owner then
+  kept = holder == ARGV[6] -- and stays kept if the token is too old: a higher one comes next
+  if holder == owner then
     redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  else
+  elseif not kept then
     return {0, holder, redis.call('PTTL', KEYS[1])}
   end
 end
 
 local old = redis.call('SET', KEYS[2], last, 'PX', ARGV[4], 'GET')
 if not old then
+  if kept then
+    redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])
+  end
   return {1, ''}
 end
 
@@ -44,9 +46,11 @@ if not tonumber(fence) then -- what cannot be compared is refused, and stays as 
   return redis.error_reply('BADFENCE ' .. fence)
 end
 
-if fresh and tonumber(fence) >= tonumber(token) then
+if (fresh or kept) and tonumber(fence) >= tonumber(token) then
   redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
-  redis.call('DEL', KEYS[1])
+  if fresh then
+    redis.call('DEL', KEYS[1])
+  end
   return {-1, fence}
 end
 
@@ -55,5 +59,8 @@ if tonumber(fence) > tonumber(last) then
   redis.call('SET', KEYS[2], old, 'PX', ARGV[4])
 elseif cut then
   redis.call('SET', KEYS[2], last .. ' ' .. state, 'PX', ARGV[4])
+end
+if kept then
+  redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])
 end
 return {1, state}

@@ -20,7 +20,7 @@ func Example() {
 	ctx := context.Background()
 
 	for i, client := range fleet.Clients() {
-		won, err := client.SetNX(ctx, "lock:sku", "me", 8*time.Second).Result()
+		won, err := client.SetNX(ctx, "lock:sku", "me", time.Minute).Result()
 		fmt.Println("node", i, won, err)
 	}
 	fleet.RestartEmpty(2)
@@ -44,13 +44,13 @@ func ExampleFleet_SkewClock() {
 	defer fleet.Close()
 
 	client := fleet.Clients()[0]
-	client.Set(context.Background(), "lock:sku", "me", 8*time.Second)
-	fleet.SkewClock(0, 5*time.Second)
-	fmt.Println(fleet.TTL(0, "lock:sku").Round(time.Second), fleet.Keys(0))
-	fleet.SkewClock(0, 5*time.Second)
+	client.Set(context.Background(), "lock:sku", "me", 8*time.Hour)
+	fleet.SkewClock(0, 5*time.Hour)
+	fmt.Println(fleet.TTL(0, "lock:sku").Round(time.Hour), fleet.Keys(0))
+	fleet.SkewClock(0, 5*time.Hour)
 	fmt.Println(fleet.TTL(0, "lock:sku"), fleet.Keys(0))
 	// Output:
-	// 3s [lock:sku]
+	// 3h0m0s [lock:sku]
 	// 0s []
 }
 
@@ -64,10 +64,11 @@ func ExampleHost_Dial() {
 	// A client with options of its own, on a machine that cannot reach node 0.
 	host := fleet.Host("pod-1")
 	host.Partition(0)
+	patience := []time.Duration{10 * time.Millisecond, time.Minute}
 	for i, addr := range fleet.Addrs() {
 		client := redis.NewClient(&redis.Options{
 			Addr: addr, Dialer: host.Dial,
-			DialTimeout: 10 * time.Millisecond, DialerRetries: 1, MaxRetries: -1,
+			DialTimeout: patience[i], DialerRetries: 1, MaxRetries: -1,
 		})
 		fmt.Println("node", i, client.Ping(context.Background()))
 		_ = client.Close()

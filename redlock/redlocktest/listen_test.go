@@ -3,6 +3,7 @@ package redlocktest_test
 import (
 	"bufio"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,37 @@ func socket(t *testing.T, url string) *redis.Client {
 	return c
 }
 
+// soon is how long a test waits for what should come at once, on a loaded machine.
+const soon = time.Minute
+
+// bareConn is a connection on which a test sees each byte.
+type bareConn struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func bare(t *testing.T, addr string) *bareConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &bareConn{Conn: conn, t: t, r: bufio.NewReader(conn)}
+}
+
+func (c *bareConn) say(text string) {
+	c.t.Helper()
+	_, err := c.Write([]byte(text))
+	require.NoError(c.t, err)
+}
+
+func (c *bareConn) hear() string {
+	c.t.Helper()
+	line, err := c.r.ReadString('\n')
+	require.NoError(c.t, err)
+	return line
+}
+
 func TestOtherProcessesConnectByTCP(t *testing.T) {
 	f := redlocktest.Start(t, 3, redlocktest.WithTCP())
 	for i, url := range f.URLs() {
@@ -49,15 +81,19 @@ func TestFaultsActOnTCPConnections(t *testing.T) {
 	f.Restart(0)
 	require.Equal(t, "v", c.Get(t.Context(), "k").Val())
 
+	conn := bare(t, f.Addrs()[0])
 	f.Hang(0)
-	require.Error(t, c.Set(within(t, 20*time.Millisecond), "k", "late", 0).Err())
+	conn.say("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nlate\r\n")
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	_, err := conn.r.ReadByte()
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	value, _ := f.Get(0, "k")
 	require.Equal(t, "v", value)
 	f.Resume(0)
-	require.Eventually(t, func() bool {
-		value, _ := f.Get(0, "k")
-		return value == "late"
-	}, 5*time.Second, time.Millisecond)
+	require.NoError(t, conn.SetReadDeadline(time.Time{}))
+	require.Equal(t, "+OK\r\n", conn.hear())
+	value, _ = f.Get(0, "k")
+	require.Equal(t, "late", value)
 
 	require.NoError(t, c.Ping(t.Context()).Err())
 	f.Partition(0)
@@ -93,22 +129,19 @@ func TestAHostsPartitionHoldsInAFleetWithTCP(t *testing.T) {
 
 func TestAResetReachesSockets(t *testing.T) {
 	f := redlocktest.Start(t, 1, redlocktest.WithTCP())
-	conn, err := net.Dial("tcp", f.Addrs()[0])
-	require.NoError(t, err)
-	defer conn.Close()
-	r := bufio.NewReader(conn)
-	ping := func() { _, _ = conn.Write([]byte("*1\r\n$4\r\nPING\r\n")) }
-	ping()
-	_, err = r.ReadString('\n')
-	require.NoError(t, err)
+	conn := bare(t, f.Addrs()[0])
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	conn.say(ping)
+	conn.hear()
 
-	f.Delay(0, time.Minute)
+	f.Delay(0, time.Hour)
 	before := f.Commands(0)
-	ping()
-	require.Eventually(t, func() bool { return f.Commands(0) > before }, 5*time.Second, time.Millisecond)
+	conn.say(ping + ping)
+	// When the second is carried out, the answer to the first is on its way.
+	require.Eventually(t, func() bool { return f.Commands(0) == before+2 }, soon, time.Millisecond)
 	f.Partition() // loses the answer
 	f.Heal()
-	_, err = r.ReadString('\n')
+	_, err := conn.r.ReadString('\n')
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
@@ -116,13 +149,10 @@ func TestCloseDoesNotWaitForAProcessThatDoesNotRead(t *testing.T) {
 	f := redlocktest.Start(t, 1, redlocktest.WithTCP())
 	big := make([]byte, 1<<20)
 	require.NoError(t, f.Clients()[0].Set(t.Context(), "k", big, 0).Err())
-	conn, err := net.Dial("tcp", f.Addrs()[0])
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := bare(t, f.Addrs()[0])
 	for range 50 { // far more than sockets buffer
-		_, err = conn.Write([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"))
-		require.NoError(t, err)
+		conn.say("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	}
-	require.Eventually(t, func() bool { return f.Commands(0) > 50 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Commands(0) > 50 }, soon, time.Millisecond)
 	require.NoError(t, f.Close())
 }

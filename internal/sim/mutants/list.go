@@ -19,7 +19,7 @@ var mutants = []mutant{
 	// What a node accepts.
 	{
 		"acquire: the fence is checked", acquireLua,
-		`if fresh and tonumber(fence) >= tonumber(token) then`,
+		`if (fresh or kept) and tonumber(fence) >= tonumber(token) then`,
 		`if false then`, "NO_FENCE_CHECK", "",
 	},
 	{
@@ -29,8 +29,8 @@ var mutants = []mutant{
 	},
 	{
 		"acquire: the fence is compared with the first token of a range", acquireLua,
-		`if fresh and tonumber(fence) >= tonumber(token) then`,
-		`if fresh and tonumber(fence) >= tonumber(last) then`, "RESERVE_CHECKS_TOP", "",
+		`if (fresh or kept) and tonumber(fence) >= tonumber(token) then`,
+		`if (fresh or kept) and tonumber(fence) >= tonumber(last) then`, "RESERVE_CHECKS_TOP", "",
 	},
 	{
 		"acquire: the fence becomes the last token of a range", acquireLua,
@@ -39,8 +39,8 @@ var mutants = []mutant{
 	},
 	{
 		"acquire: only the owner's lock is ours", acquireLua,
-		`elseif holder == owner then`,
-		`elseif holder then`, "NO_OWNER_CHECK_ACQUIRE", "",
+		`if holder == owner then`,
+		`if holder then`, "NO_OWNER_CHECK_ACQUIRE", "",
 	},
 	{
 		"extend: only the owner's lock is ours", extendLua,
@@ -226,13 +226,13 @@ var mutants = []mutant{
 	},
 	{
 		"line: what is kept is refused to all but the next", acquireLua,
-		`if holder == ARGV[6] then`,
-		`if string.find(holder, 'next in line/', 1, true) == 1 then`, "", "./redlock TestLateStepsDoNothing",
+		`kept = holder == ARGV[6]`,
+		`kept = string.find(holder, 'next in line/', 1, true) == 1`, "", "./redlock TestLateStepsDoNothing",
 	},
 	{
 		"line: the fence is checked where the lock is kept for us", acquireLua,
-		`fresh = redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])`,
-		`redis.call('SET', KEYS[1], owner, 'PX', ARGV[3])`, "", "./redlock TestLateStepsDoNothing",
+		`if (fresh or kept) and`,
+		`if fresh and`, "", "./redlock TestLateStepsDoNothing",
 	},
 	{
 		"line: now and then a name is for whoever is first", "redlock/line.go",
@@ -324,6 +324,16 @@ var mutants = []mutant{
 		"DoAll: resources are taken in order", "fencing/guard.go",
 		`slices.Sorted(slices.Values(resources))`,
 		`slices.Clone(resources)`, "", "./fencing TestCallsForSeveralResourcesNeverWaitInACircle",
+	},
+	{
+		"Batcher: who has left the line is in no batch", "fencing/batch.go",
+		`b.lines[resource] = slices.Delete(line, i, i+1)`,
+		`_ = line`, "", "./fencing TestAnItemIsInOneBatchOrItsCallerIsToldThatItIsInNone",
+	},
+	{
+		"Batcher: one caller who goes does not end the batch of others", "fencing/batch.go",
+		`context.WithCancelCause(context.WithoutCancel(waiting))`,
+		`context.WithCancelCause(waiting)`, "", "./fencing TestABatchThatHasBegunEndsForAllOfItsCallersAtOnce",
 	},
 	{
 		"no token of the wrong resource", "fencing/context.go",
