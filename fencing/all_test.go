@@ -60,6 +60,7 @@ func TestAllOrNothing(t *testing.T) {
 			require.ErrorIs(t, err, fencing.ErrWaitLimit)
 			require.ErrorIs(t, err, redlock.ErrTaken)
 			assert.Equal(t, time.Second, time.Since(before), "one limit for all")
+			synctest.Wait()
 			return b.TryDo(t.Context(), "x", nothing)
 		}), "what was held already is free again")
 
@@ -190,6 +191,7 @@ func TestAPanicFreesAllResources(t *testing.T) {
 				_ = a.TryDo(t.Context(), "x", func(context.Context, redlock.Token) error { panic("boom") })
 			})
 		}
+		synctest.Wait() // until the releases are on all nodes
 		require.NoError(t, b.TryDo(t.Context(), "x", nothing))
 		require.NoError(t, b.TryDo(t.Context(), "y", nothing))
 	})
@@ -240,6 +242,7 @@ func TestTryDoDoesNotWait(t *testing.T) {
 			return ctx.Err()
 		})
 		require.NoError(t, err, "the lease is extended as in Do")
+		synctest.Wait() // until the release is on all nodes
 		require.NoError(t, b.TryDo(t.Context(), "sku:42", nothing))
 	})
 }

@@ -34,6 +34,8 @@
 //     waiting; soundness does not depend on it.
 //   - [Guard.DoAll] runs its function with all of its resources held, or not at all, and calls of it
 //     never wait for each other in a circle.
+//   - An item given to a [Batcher] is in one batch at most, and in none if its caller is told that its batch
+//     has not begun.
 //
 // # What is not
 //
@@ -48,6 +50,20 @@
 //   - That no circle of waiting arises from a Do inside of another: take what is needed at once.
 //   - That an error means that nothing was written. Only ErrStaleToken, ErrBelowFloor and errors
 //     about arguments do; a connection that breaks may have carried the write.
+//
+// # Batches
+//
+// Updates of one resource come one after the other, so it takes as many of them in a second as its
+// store can answer in turn. A [Batcher] does in one guarded section what all callers want who wait
+// for the resource in this process, with one write for all of them:
+//
+//	batcher, err := fencing.NewBatcher(guard, func(ctx context.Context, sku string, token redlock.Token, orders []*order) error {
+//		return sellAll(ctx, sku, token, orders) // in one transaction or script, which tells each order what became of it
+//	})
+//	err = batcher.Do(ctx, "sku:42", &order{units: 2})
+//
+// It pays where many wait in one process. Where few do, in many processes, their turns are shorter than
+// with Guard.Do, which hands a lease on from one caller to the next.
 //
 // # Failures
 //
@@ -65,6 +81,8 @@
 //	                                        where fences have no TTL, as by default
 //	fence is overwritten with something     ErrDamagedFence: nothing is admitted until it is deleted
 //	one of several leases is lost           fn's context ends, with that lease's cause; the others are released when fn returns
+//	one item of a batch cannot be done      up to the function: it can tell that item, or fail the batch for all
+//	a batch panics                          in the caller that leads it; the others are told, later batches go on
 //	resource is slow, callers pile up       WithWaitLimit, and WithQueueLimit: ErrQueueFull at once
 //	transaction is undone by the database   ErrTxConflict, which says nothing about the token: run it again, as SQLGate.InTx does
 //	Commit gives no answer                  the driver's error: the writes may be there or not; with the same token they may be tried again
@@ -127,8 +145,10 @@
 // # Telemetry
 //
 // A span fencing.guard for each Do, from the waiting to the release, with quorate.name,
-// quorate.token and quorate.outcome, linked to the span redlock.acquire of the lease that covers
+// quorate.token and quorate.outcome, for a batch also quorate.items, linked to the span redlock.acquire of the lease that covers
 // it; for several resources quorate.names and quorate.tokens, in one order, and a link for each lease.
+// The span of a batch is that of the caller who leads it, linked to the spans of the others; the histogram
+// quorate.fencing.batch.items has how many items batches have.
 // Counters: quorate.fencing.guards by quorate.outcome (ok, error, panic, stale_token, wait_limit,
 // hold_limit, queue_full, below_floor, tx_conflict, and the conditions of redlock) and
 // quorate.fencing.stale by quorate.gate (redis, postgresql, mysql, sqlite), which counts what a gate

@@ -22,6 +22,8 @@ var (
 	ErrHoldLimit = errors.New("hold limit reached")
 	// ErrQueueFull: as many callers as WithQueueLimit allows wait for the resource already.
 	ErrQueueFull = errors.New("queue full")
+	// ErrNotBegun: the batch that was to have the item has not begun, so nothing was done for it.
+	ErrNotBegun = errors.New("not begun")
 	// ErrBelowFloor: the counter would have fallen below its floor.
 	ErrBelowFloor = errors.New("value would fall below its floor")
 	// ErrOtherSlot: a key of the data is not in the hash slot of the resource.

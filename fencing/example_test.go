@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,7 +24,8 @@ func embedded() (locker *redlock.Locker, store redis.UniversalClient, stop func(
 	if err != nil {
 		log.Fatal(err)
 	}
-	locker, err = redlock.New(nodes.Clients())
+	// A busy machine may let an example stand still for seconds.
+	locker, err = redlock.New(nodes.Clients(), redlock.WithMaxTTL(10*time.Minute), redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(20*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

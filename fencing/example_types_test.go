@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/fencing"
@@ -324,4 +325,42 @@ func ExampleWithMeterProvider() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
+}
+
+// Buyers who come at the same time are served in one section, with one write.
+func ExampleBatcher() {
+	locker, store, stop := embedded()
+	defer stop()
+	ctx := context.Background()
+	gate, err := fencing.NewRedisGate(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err := fencing.NewGuard(locker, gate, fencing.WithoutAdmission()) // the write admits
+	if err != nil {
+		log.Fatal(err)
+	}
+	batcher, err := fencing.NewBatcher(guard, func(ctx context.Context, sku string, token redlock.Token, orders []int64) error {
+		units := int64(0)
+		for _, n := range orders {
+			units += n
+		}
+		_, err := gate.IncrBy(ctx, sku, token, "{"+sku+"}:sold", units, 0)
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var buyers sync.WaitGroup
+	for i := range 50 {
+		buyers.Go(func() {
+			if err := batcher.Do(ctx, "sku:42", int64(i%3)); err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	buyers.Wait()
+	fmt.Println(store.Get(ctx, "{sku:42}:sold").Val())
+	// Output:
+	// 49
 }

@@ -3,6 +3,7 @@ package fencing_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -75,4 +76,18 @@ func TestAGateThatWasNotMadeIsRefusedAndNothingWritten(t *testing.T) {
 		}
 		require.ErrorIs(t, gate.Admit(ctx, "sku:42", 33), redlock.ErrInvalidOption)
 	}
+}
+
+func TestAResourceThatIsTooLongIsNotRepeatedInItsError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		db := sql.OpenDB(&answers{affected: 1})
+		defer db.Close()
+		table, err := fencing.NewSQLGate(fencing.PostgreSQL)
+		require.NoError(t, err)
+		for _, gate := range []fencing.Gate{w.gate, table.On(db)} {
+			err := gate.Admit(t.Context(), strings.Repeat("}\x10", 1<<19), 1)
+			require.ErrorIs(t, err, redlock.ErrInvalidName)
+			require.Less(t, len(err.Error()), 4000)
+		}
+	})
 }

@@ -141,7 +141,7 @@ func (g *RedisGate) Run(ctx context.Context, resource string, token redlock.Toke
 func (g *RedisGate) run(ctx context.Context, op, resource string, token redlock.Token, s *Script, keys []string, args ...any) (*redis.Cmd, error) {
 	fence, err := g.check(resource, token, keys)
 	if err != nil {
-		return redis.NewCmd(ctx), fmt.Errorf("fencing: %s %q: %w", op, resource, err)
+		return redis.NewCmd(ctx), fmt.Errorf("fencing: %s %.512q: %w", op, resource, err) // it may be too long
 	}
 	once := s != admitScript && s != setScript && s != hsetScript
 	cmd := g.eval(ctx, s, once, append(keys[:len(keys):len(keys)], fence),

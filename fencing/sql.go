@@ -94,7 +94,7 @@ type querier interface {
 
 func (g *SQLGate) admit(ctx context.Context, q querier, resource string, token redlock.Token) error {
 	if err := checkTicket(resource, token); err != nil {
-		return fmt.Errorf("fencing: admit %q: %w", resource, err)
+		return fmt.Errorf("fencing: admit %.512q: %w", resource, err) // it may be too long
 	}
 	if !utf8.ValidString(resource) || strings.Contains(resource, "\x00") {
 		return fmt.Errorf("fencing: admit %q: %w: it is not UTF-8, or has a zero byte, which not every database stores", resource, redlock.ErrInvalidName)

@@ -22,6 +22,7 @@ const (
 	attrTokens  = attribute.Key("quorate.tokens") // in the same order
 	attrOutcome = attribute.Key("quorate.outcome")
 	attrGate    = attribute.Key("quorate.gate")
+	attrItems   = attribute.Key("quorate.items") // of a batch
 )
 
 // guardTelemetry holds the instruments of one Guard.
@@ -34,6 +35,13 @@ func newGuardTelemetry(s *guardSettings) (*guardTelemetry, error) {
 	guards, err := s.meters.Meter(scope).Int64Counter("quorate.fencing.guards", metric.WithUnit("{guard}"),
 		metric.WithDescription("Guarded sections, by outcome."))
 	return &guardTelemetry{tracer: s.tracers.Tracer(scope), guards: guards}, err
+}
+
+// newBatchSizes makes the histogram of a Batcher.
+func newBatchSizes(meters metric.MeterProvider) (metric.Int64Histogram, error) {
+	return meters.Meter(scope).Int64Histogram("quorate.fencing.batch.items", metric.WithUnit("{item}"),
+		metric.WithDescription("Items of a batch."),
+		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 }
 
 // start begins the span of a guarded section, waiting included.

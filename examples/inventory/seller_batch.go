@@ -2,124 +2,64 @@ package main
 
 import (
 	"context"
-	"sync"
 
 	"github.com/quorate/quorate/fencing"
 	"github.com/quorate/quorate/redlock"
 )
 
-// maxBatch bounds a batch, so that no transaction is long.
-const maxBatch = 100
-
 // A batchSeller sells to all who wait in this process in one guarded section and one transaction: what
 // databases call group commit, for one hot row.
 type batchSeller struct {
-	*guardedSeller
-	limit int // of a line; 0: none
-
-	mu    sync.Mutex
-	lines map[string][]*buyer // by product; while a product is there, a goroutine serves its line
+	store   *store
+	batcher *fencing.Batcher[*buyer]
 }
 
-// A buyer stands in a line.
+// A buyer is one of a batch.
 type buyer struct {
+	sku    string
 	decide decision
-	err    error      // of the decision
-	done   chan error // has room for the answer
+	served bool  // the answer below stands
+	err    error // of the decision
 }
 
-func newBatchSeller(g *guardedSeller, limit int) *batchSeller {
-	return &batchSeller{guardedSeller: g, limit: limit, lines: map[string][]*buyer{}}
+func newBatchSeller(g *guardedSeller) (*batchSeller, error) {
+	b := &batchSeller{store: g.store}
+	var err error
+	b.batcher, err = fencing.NewBatcher(g.guard, b.serve)
+	return b, err
 }
 
-// sell stays in the line also when ctx ends: a buyer who has left it might have been sold to.
-func (b *batchSeller) sell(_ context.Context, sku string, decide decision) error {
-	me := &buyer{decide: decide, done: make(chan error, 1)}
-	if err := b.join(sku, me); err != nil {
+func (b *batchSeller) sell(ctx context.Context, sku string, decide decision) error {
+	me := &buyer{sku: sku, decide: decide}
+	err := b.batcher.Do(ctx, resource(sku), me)
+	if me.served {
+		return me.err // as with one: what the gate has admitted stands, also where the lease ended right after
+	}
+	return err
+}
+
+// serve sells to a batch, to one after the other, and writes once for all.
+func (b *batchSeller) serve(ctx context.Context, _ string, _ redlock.Token, batch []*buyer) error {
+	sku := batch[0].sku
+	left, err := b.store.left(ctx, b.store.db, sku)
+	if err != nil {
 		return err
 	}
-	return <-me.done
-}
-
-func (b *batchSeller) join(sku string, me *buyer) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	line, served := b.lines[sku]
-	if b.limit > 0 && len(line) >= b.limit {
-		return &fencing.QueueError{Resource: resource(sku), Waiting: len(line), Limit: b.limit}
+	var orders []int
+	for _, buyer := range batch {
+		var units int
+		if units, buyer.err = buyer.decide(left); buyer.err == nil {
+			left -= units
+			orders = append(orders, units)
+		}
 	}
-	b.lines[sku] = append(line, me)
-	if !served {
-		go b.serve(sku) // ends with the line
+	if len(orders) > 0 {
+		if err := b.store.saveGuarded(ctx, sku, left, orders); err != nil {
+			return err // and nobody is told that it is sold out: that may have been so only within this batch
+		}
+	}
+	for _, buyer := range batch {
+		buyer.served = true
 	}
 	return nil
-}
-
-// take lets the first of a line come in.
-func (b *batchSeller) take(sku string) []*buyer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	line := b.lines[sku]
-	n := min(len(line), maxBatch)
-	b.lines[sku] = line[n:]
-	return line[:n]
-}
-
-// closeLine reports whether nobody was in it.
-func (b *batchSeller) closeLine(sku string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.lines[sku]) > 0 {
-		return false
-	}
-	delete(b.lines, sku)
-	return true
-}
-
-// serve sells to a line until nobody is in it.
-func (b *batchSeller) serve(sku string) {
-	for !b.closeLine(sku) {
-		batch, err := b.sellBatch(context.Background(), sku)
-		for _, buyer := range batch {
-			if err == nil {
-				buyer.done <- buyer.err
-			} else {
-				// Nobody is told that it is sold out: that may have been so only within this batch.
-				buyer.done <- err
-			}
-		}
-	}
-}
-
-// sellBatch sells to as many as have come by the time the product is ours.
-func (b *batchSeller) sellBatch(ctx context.Context, sku string) (batch []*buyer, err error) {
-	saved := false
-	err = b.guard.Do(ctx, resource(sku), func(ctx context.Context, _ redlock.Token) error {
-		batch = b.take(sku)
-		left, err := b.store.left(ctx, b.store.db, sku)
-		if err != nil {
-			return err
-		}
-		var orders []int
-		for _, buyer := range batch {
-			var units int
-			if units, buyer.err = buyer.decide(left); buyer.err == nil {
-				left -= units
-				orders = append(orders, units)
-			}
-		}
-		if len(orders) == 0 {
-			return nil
-		}
-		err = b.store.saveGuarded(ctx, sku, left, orders)
-		saved = err == nil
-		return err
-	})
-	switch {
-	case saved:
-		return batch, nil // as with one
-	case batch == nil:
-		return b.take(sku), err // the section was not begun
-	}
-	return batch, err
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,7 +68,7 @@ func TestTheOtherWaysSellEachUnitOnce(t *testing.T) {
 func late(t *testing.T, s *shop, seller seller) error {
 	t.Helper()
 	hasRead, goOn := make(chan struct{}), make(chan struct{})
-	late := make(chan error)
+	late := make(chan error, 1)
 	go func() {
 		late <- seller.sell(t.Context(), product, func(left int) (int, error) {
 			close(hasRead)
@@ -75,7 +76,11 @@ func late(t *testing.T, s *shop, seller seller) error {
 			return buyOne(left)
 		})
 	}()
-	<-hasRead
+	select {
+	case <-hasRead:
+	case err := <-late:
+		require.FailNow(t, "it has not read", "%v", err)
+	}
 	require.NoError(t, s.seller(guarded, 1).sell(t.Context(), product, buyOne)) // when the lease has run out
 	close(goOn)
 	return <-late
@@ -84,7 +89,7 @@ func late(t *testing.T, s *shop, seller seller) error {
 // A paused process extends no lease: that is all that this leaves out.
 func (s *shop) pausedSeller() *guardedSeller {
 	s.t.Helper()
-	guard, err := fencing.NewGuard(s.locker(), s.store.gate.On(s.db), fencing.WithLease(redlock.WithAutoExtend(false)))
+	guard, err := fencing.NewGuard(s.locker(), s.store.gate.On(s.db), fencing.WithLease(redlock.WithTTL(2*time.Second), redlock.WithAutoExtend(false)))
 	require.NoError(s.t, err)
 	return &guardedSeller{store: s.store, guard: guard}
 }
@@ -99,7 +104,9 @@ func TestTheGateRefusesALateWrite(t *testing.T) {
 func TestTheGateRefusesALateBatch(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 10)
-	require.ErrorIs(t, late(t, s, newBatchSeller(s.pausedSeller(), 0)), fencing.ErrStaleToken)
+	seller, err := newBatchSeller(s.pausedSeller())
+	require.NoError(t, err)
+	require.ErrorIs(t, late(t, s, seller), fencing.ErrStaleToken)
 	s.requireSold(1, 9)
 }
 
@@ -120,64 +127,31 @@ func TestAWriteThatMayHaveGotThroughIsToldSo(t *testing.T) {
 	require.ErrorIs(t, err, errUnsure)
 }
 
-func TestABatchIsOneSectionForAllWhoWait(t *testing.T) {
+func TestABatchIsServedInItsOrderAndWrittenOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 3)
-	seller := newBatchSeller(s.seller(guarded, 0).(*guardedSeller), 0)
-	hasRead, goOn := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		assert.NoError(t, seller.sell(t.Context(), product, func(left int) (int, error) {
-			close(hasRead)
-			<-goOn
-			return buyOne(left)
-		}))
-	})
-	<-hasRead
-	// Three come while the first is served, and are served together: two get a unit.
-	answers := make(chan error, 3)
+	one := s.seller(guarded, 0).(*guardedSeller)
+	seller, err := newBatchSeller(one)
+	require.NoError(t, err)
 	var seen []int
-	for i := range 3 {
-		me := &buyer{done: answers, decide: func(left int) (int, error) {
+	var batch []*buyer
+	for range 4 {
+		batch = append(batch, &buyer{sku: product, decide: func(left int) (int, error) {
 			seen = append(seen, left)
 			return buyOne(left)
-		}}
-		require.NoError(t, seller.join(product, me), i)
+		}})
 	}
-	close(goOn)
-	all.Wait()
-	var sold int
-	for range 3 {
-		if err := <-answers; err == nil {
-			sold++
+	require.NoError(t, one.guard.Do(t.Context(), resource(product), func(ctx context.Context, token redlock.Token) error {
+		return seller.serve(ctx, resource(product), token, batch)
+	}))
+	assert.Equal(t, []int{3, 2, 1, 0}, seen, "each sees what those before him have left")
+	for i, b := range batch {
+		assert.True(t, b.served)
+		if i < 3 {
+			require.NoError(t, b.err)
 		} else {
-			require.ErrorIs(t, err, errSoldOut)
+			require.ErrorIs(t, b.err, errSoldOut)
 		}
 	}
-	assert.Equal(t, 2, sold)
-	assert.Equal(t, []int{2, 1, 0}, seen, "each sees what those before him have left")
 	s.requireSold(3, 0)
-}
-
-func TestALineThatIsFullIsNotJoined(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 10)
-	seller := newBatchSeller(s.seller(guarded, 0).(*guardedSeller), 1)
-	hasRead, goOn := make(chan struct{}), make(chan struct{})
-	served := make(chan error)
-	go func() {
-		served <- seller.sell(context.Background(), product, func(left int) (int, error) {
-			close(hasRead)
-			<-goOn
-			return buyOne(left)
-		})
-	}()
-	<-hasRead
-	waiting := &buyer{decide: buyOne, done: make(chan error, 1)}
-	require.NoError(t, seller.join(product, waiting))
-	require.ErrorIs(t, seller.sell(t.Context(), product, buyOne), fencing.ErrQueueFull)
-	close(goOn)
-	require.NoError(t, <-served)
-	require.NoError(t, <-waiting.done)
-	s.requireSold(2, 8)
 }

@@ -58,7 +58,7 @@ func newSeller(w way, s *store, locker *redlock.Locker, queue int) (seller, erro
 		if w == guarded {
 			return one, nil
 		}
-		return newBatchSeller(one, queue), nil
+		return newBatchSeller(one)
 	}
 	return nil, fmt.Errorf("no way %q", w)
 }

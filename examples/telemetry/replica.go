@@ -43,6 +43,7 @@ type replica struct {
 	scheduler *scheduler.Scheduler
 	gate      *fencing.RedisGate
 	guard     *fencing.Guard
+	batcher   *fencing.Batcher[string]
 	meters    *metric.MeterProvider
 	print     *printer
 	stops     int         // terms that a mishap has ended
@@ -80,6 +81,12 @@ func newReplica(name string, number int, nodes *fleet, t telemetry) (_ *replica,
 		return nil, err
 	}
 	r.guard, err = fencing.NewGuard(r.locker, r.gate, fencing.WithTracerProvider(t.tracers), fencing.WithMeterProvider(t.meters))
+	if err != nil {
+		return nil, err
+	}
+	r.batcher, err = fencing.NewBatcher(r.guard, func(ctx context.Context, sku string, token redlock.Token, buyers []string) error {
+		return r.sold(ctx, sku, token, int64(len(buyers)))
+	})
 	return r, err
 }
 
@@ -128,15 +135,27 @@ func (r *replica) schedule(ctx context.Context, mishaps bool) error {
 	return r.scheduler.Run(ctx)
 }
 
-// sell takes one piece of a product after the other, and the last that has one wins.
+// sell sells one piece of a product after the other, of the last one to two buyers at the same time.
 func (r *replica) sell(ctx context.Context) {
 	for i := 0; pause(ctx, 300*time.Millisecond) == nil; i++ {
 		sku := fmt.Sprintf("sku:%d", i%products+1)
+		if i%products == products-1 {
+			var buyers sync.WaitGroup
+			for _, buyer := range []string{"anna", "ben"} {
+				buyers.Go(func() { r.report("sell", r.batcher.Do(ctx, sku, buyer)) })
+			}
+			buyers.Wait()
+			continue
+		}
 		r.report("sell", r.guard.Do(ctx, sku, func(ctx context.Context, token redlock.Token) error {
-			_, err := r.gate.IncrBy(ctx, sku, token, "sold:{"+sku+"}", 1, 0)
-			return err
+			return r.sold(ctx, sku, token, 1)
 		}))
 	}
+}
+
+func (r *replica) sold(ctx context.Context, sku string, token redlock.Token, pieces int64) error {
+	_, err := r.gate.IncrBy(ctx, sku, token, "sold:{"+sku+"}", pieces, 0)
+	return err
 }
 
 // report says what went wrong, if it did not because the program ends.

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/redlock/redlocktest"
 )
 
-// guards is the layer of package fencing: every host sells units of a few stocks, one at a time or
-// several in one section, in a store that has no faults of its own, behind a gate. Now and then a seller
+// guards is the layer of package fencing: every host sells units of a few stocks, one at a time, several
+// in one section, or to several buyers in one batch, in a store that has no faults of its own, behind a gate. Now and then a seller
 // wakes up long after its lease.
 type guards struct {
 	w     *world
@@ -55,6 +55,7 @@ func newGuards(w *world) *guards {
 
 func (g *guards) run(ctx context.Context, h *host, rnd *rand.Rand) {
 	guard := must(fencing.NewGuard(h.locker, g.gate))
+	batcher := must(fencing.NewBatcher(guard, g.serve, fencing.WithMaxBatch(3)))
 	for ctx.Err() == nil {
 		patience, cancel := context.WithTimeout(ctx, 15*time.Second)
 		one := skus[rnd.IntN(len(skus))]
@@ -62,7 +63,7 @@ func (g *guards) run(ctx context.Context, h *host, rnd *rand.Rand) {
 			g.oversleep(rnd)
 			return g.sell(one, token)
 		}
-		switch rnd.IntN(4) {
+		switch rnd.IntN(5) {
 		case 0:
 			_ = guard.TryDo(patience, one, sellOne)
 		case 1:
@@ -75,12 +76,53 @@ func (g *guards) run(ctx context.Context, h *host, rnd *rand.Rand) {
 				}
 				return nil
 			})
+		case 2:
+			g.sellTo(patience, batcher, one, rnd)
 		default:
 			_ = guard.Do(patience, one, sellOne)
 		}
 		cancel()
 		rest(ctx, about(rnd, time.Second))
 	}
+}
+
+// A buyer is an item of a batch.
+type buyer struct {
+	oversleeps bool
+	served     int
+}
+
+// serve sells a unit to each of a batch, as long as the gate admits it.
+func (g *guards) serve(_ context.Context, sku string, token redlock.Token, batch []*buyer) error {
+	g.w.did("batch")
+	for _, b := range batch {
+		b.served++
+		if b.oversleeps {
+			time.Sleep(5 * time.Second)
+		}
+		if err := g.sell(sku, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sellTo has up to six buyers come at the same time, some of whom do not wait for long.
+func (g *guards) sellTo(ctx context.Context, batcher *fencing.Batcher[*buyer], sku string, rnd *rand.Rand) {
+	var all sync.WaitGroup
+	for range 1 + rnd.IntN(6) {
+		b := &buyer{oversleeps: rnd.IntN(16) == 0}
+		patience := about(rnd, 10*time.Second)
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			err := batcher.Do(ctx, sku, b)
+			if b.served > 1 || err == nil && b.served == 0 || errors.Is(err, fencing.ErrNotBegun) && b.served > 0 {
+				g.w.violated("a buyer of %s was served %d times, and told: %v", sku, b.served, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // oversleep pauses now and then, and looks at no context.

@@ -29,6 +29,7 @@ type library string
 
 const (
 	quorate      library = "quorate"
+	quorateBatch library = "quorate in batches" // the same, one guarded section for all who wait in a process
 	redsyncLib   library = "redsync"
 	redislockLib library = "redislock"
 	rueidisLib   library = "rueidislock"              // as by default: a majority of three keys, on one server

@@ -49,7 +49,11 @@ func (c *client) openUpdater(processes int) (updater, error) {
 	if c.Store == rowLock {
 		return rowLocker{db}, nil
 	}
-	contender, err := open(c.Library, c.Nodes, c.times)
+	library := c.Library
+	if library == quorateBatch {
+		library = quorate
+	}
+	contender, err := open(library, c.Nodes, c.times)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +75,15 @@ func (c *client) openUpdater(processes int) (updater, error) {
 		// The write admits, and decides by nothing that was read before: to ask twice would be half the speed.
 		g.guard, err = fencing.NewGuard(own.locker, gate, fencing.WithoutAdmission())
 	}
+	if err == nil && c.Library == quorateBatch {
+		g.batcher, err = fencing.NewBatcher(g.guard, func(ctx context.Context, _ string, token redlock.Token, orders []int64) error {
+			units := int64(0)
+			for _, n := range orders {
+				units += n
+			}
+			return g.take(ctx, token, units)
+		})
+	}
 	if err != nil {
 		g.close()
 		return nil, err
@@ -88,29 +101,36 @@ func openDatabase(url string, connections int) (*sql.DB, error) {
 	return db, nil
 }
 
-// guarded is a guard of ours.
+// guarded is a guard of ours, for each update or for all who wait.
 type guarded struct {
 	*ours
-	store *redis.Client
-	redis *fencing.RedisGate
-	db    *sql.DB
-	sql   *fencing.SQLGate
-	guard *fencing.Guard
+	store   *redis.Client
+	redis   *fencing.RedisGate
+	db      *sql.DB
+	sql     *fencing.SQLGate
+	guard   *fencing.Guard
+	batcher *fencing.Batcher[int64] // or nil
 }
 
 func (g *guarded) update(ctx context.Context) error {
-	return g.guard.Do(ctx, resource, func(ctx context.Context, token redlock.Token) error {
-		if g.redis != nil {
-			_, err := g.redis.IncrBy(ctx, resource, token, stockKey, -1, 0)
+	if g.batcher != nil {
+		return g.batcher.Do(ctx, resource, 1)
+	}
+	return g.guard.Do(ctx, resource, func(ctx context.Context, token redlock.Token) error { return g.take(ctx, token, 1) })
+}
+
+// take takes units off the stock, and has the token admitted.
+func (g *guarded) take(ctx context.Context, token redlock.Token, units int64) error {
+	if g.redis != nil {
+		_, err := g.redis.IncrBy(ctx, resource, token, stockKey, -units, 0)
+		return err
+	}
+	return transact(ctx, g.db, func(tx *sql.Tx) error {
+		if err := g.sql.Admit(ctx, tx, resource, token); err != nil {
 			return err
 		}
-		return transact(ctx, g.db, func(tx *sql.Tx) error {
-			if err := g.sql.Admit(ctx, tx, resource, token); err != nil {
-				return err
-			}
-			_, err := tx.ExecContext(ctx, `UPDATE stock SET qty = qty - 1 WHERE sku = $1`, resource)
-			return err
-		})
+		_, err := tx.ExecContext(ctx, `UPDATE stock SET qty = qty - $2 WHERE sku = $1`, resource, units)
+		return err
 	})
 }
 
