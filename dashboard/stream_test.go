@@ -1,9 +1,12 @@
 package dashboard_test
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -112,17 +115,53 @@ func TestAReaderThatTakesNothingIsDropped(t *testing.T) {
 }
 
 func TestClosingDoesNotWaitForAReaderThatTakesNothing(t *testing.T) {
-	h := newBoard(t, newLocker(t, redlocktest.Start(t, 3), "a"))
-	server := httptest.NewServer(h)
-	defer server.Close()
-	response, err := http.Get(server.URL + "/events")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
-	begun := time.Now()
-	require.NoError(t, h.Close())
-	require.Less(t, time.Since(begun), 5*time.Second)
+	for _, taken := range []int{1, 2000} { // bytes: a part of the header, and of the first events
+		inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {
+			h := newBoard(t, newLocker(t, f, "a"))
+			server := &http.Server{Handler: h}
+			line := &pipe{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+			client, conn := net.Pipe() // which holds nothing of what is written
+			line.conns <- conn
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(line) }()
+			_, err := io.WriteString(client, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n")
+			require.NoError(t, err)
+			text := make([]byte, taken)
+			_, err = io.ReadFull(client, text)
+			require.NoError(t, err)
+			synctest.Wait()
+			begun := time.Now()
+			require.NoError(t, h.Close())
+			require.Zero(t, time.Since(begun))
+			require.NoError(t, server.Close())
+			require.ErrorIs(t, <-served, http.ErrServerClosed)
+			require.NoError(t, client.Close())
+		})
+	}
 }
+
+// A pipe is a listener for the other end of one.
+type pipe struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipe) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *redlocktest.Fleet) {

@@ -54,15 +54,8 @@ func ExampleEvent() {
 
 // Who leads each election of the fleet, as a page for people shows it.
 func ExampleTermOf() {
-	fleet, err := redlocktest.New(3)
-	if err != nil {
-		log.Fatal(err)
-	}
+	fleet, locker := fleetOf3()
 	defer fleet.Close()
-	locker, err := redlock.New(fleet.Clients())
-	if err != nil {
-		log.Fatal(err)
-	}
 	defer locker.Close()
 	elector, err := leader.New(locker, "billing", leader.WithIdentity("pod-0"), leader.WithLogger(quiet))
 	if err != nil {

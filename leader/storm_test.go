@@ -17,7 +17,7 @@ import (
 )
 
 func TestAtMostOneLeadsAtAnyTimeUnderAnyFaults(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) { // the simulation has many more
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, f *redlocktest.Fleet) { storm(t, f, rand.New(rand.NewPCG(seed, 0))) })
 		})
@@ -35,12 +35,17 @@ func storm(t *testing.T, f *redlocktest.Fleet, rnd *rand.Rand) {
 	for i, host := range hosts {
 		clocks[i] = newClock()
 		electors[i] = newElector(t, newLocker(t, f, host, redlock.WithClock(clocks[i]), redlock.WithTTL(ttl), redlock.WithMaxTTL(ttl)))
+	}
+	for i, host := range hosts {
 		dice := rand.New(rand.NewPCG(rnd.Uint64(), 0))
 		start(t, electors[i], func(ctx context.Context, term leader.Term) error {
 			mu.Lock()
 			leading++
 			terms++
 			assert.Equal(t, 1, leading, "%s leads beside another", host)
+			for k, e := range electors { // two overlap where the later one begins
+				assert.False(t, k != i && e.IsLeader(), "%s says that it leads, in a term of %s", hosts[k], host)
+			}
 			assert.Greater(t, term.Number, last)
 			last = term.Number
 			mu.Unlock()
@@ -72,7 +77,7 @@ func storm(t *testing.T, f *redlocktest.Fleet, rnd *rand.Rand) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(3 * time.Millisecond):
+			case <-time.After(23 * time.Millisecond):
 			}
 			var who []string
 			for i, e := range electors {
@@ -114,16 +119,19 @@ func storm(t *testing.T, f *redlocktest.Fleet, rnd *rand.Rand) {
 	for _, host := range hosts {
 		f.Host(host).Heal()
 	}
-	mu.Lock()
-	before := terms
-	mu.Unlock()
-	time.Sleep(2 * time.Minute)
+	led := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return terms
+	}
+	before, calm := led(), time.Now()
+	for led() <= before+5 && time.Since(calm) < 2*time.Minute {
+		time.Sleep(time.Second)
+	}
 	close(stop)
 	watch.Wait()
-	mu.Lock()
-	defer mu.Unlock()
 	assert.Greater(t, before, 5, "the faults left some room for terms")
-	assert.Greater(t, terms, before+5, "and afterwards all is well")
+	assert.Greater(t, led(), before+5, "and afterwards all is well")
 }
 
 // leaseOf is the context of the lease under a term.

@@ -16,7 +16,7 @@ import (
 // words: of the ticks since the last visit, those within the window, by the policy.
 func TestWhatIsDecidedIsWhatThePolicySays(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
-	for round := range 400 {
+	for round := range 250 {
 		js := jobSettings{
 			location: time.UTC, startDeadline: time.Duration(1+rnd.IntN(120)) * time.Second, catchUp: time.Duration(rnd.IntN(600)) * time.Second,
 			misfire: []MisfirePolicy{MisfireNewest(), MisfireSkip(), MisfireAll(1 + rnd.IntN(30))}[rnd.IntN(3)], maxAttempts: 1, concurrency: maxOpen,
@@ -354,7 +354,7 @@ func TestABackfillIsOneRunAfterTheOtherThoughRunsMayOverlap(t *testing.T) {
 // Whatever the policies are, together: each tick is run or missed, and told once.
 func TestNoTickIsLostOrToldTwice(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 13))
-	for round := range 600 {
+	for round := range 400 {
 		start := time.Unix(1_764_000_000, 0).UTC()
 		schedule := mustParse(t, fmt.Sprint("@every ", 10+rnd.IntN(60), "s"))
 		var settings jobSettings

@@ -20,7 +20,8 @@ func newReplica(opts ...scheduler.Option) (replica *scheduler.Scheduler, stop fu
 	if err != nil {
 		log.Fatal(err)
 	}
-	locker, err := redlock.New(fleet.Clients())
+	// Patient, so that the examples end alike on a machine that stands still for a while.
+	locker, err := redlock.New(fleet.Clients(), redlock.WithTTL(time.Minute), redlock.WithMaxTTL(time.Minute), redlock.WithNodeTimeout(30*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,10 +43,12 @@ func ExampleEvent() {
 	replica, end := newReplica(scheduler.WithObserver(func(e scheduler.Event) {
 		switch e.Outcome {
 		case scheduler.Unclaimed, scheduler.Missed, scheduler.Interrupted:
-			fmt.Println("alarm:", e.Job, e.Outcome, e.Reason)
+			log.Println("alarm:", e.Job, e.Outcome, e.Reason)
 		case scheduler.Failed:
-			fmt.Println(e.Job, e.Outcome, e.Reason == scheduler.TimedOut, errors.Is(e.Err, scheduler.ErrTimeout))
-			stop()
+			if ctx.Err() == nil { // the first
+				fmt.Println(e.Job, e.Outcome, e.Reason == scheduler.TimedOut, errors.Is(e.Err, scheduler.ErrTimeout))
+				stop()
+			}
 		}
 	}))
 	defer end()
@@ -68,7 +71,7 @@ func ExamplePanicError() {
 	defer stop()
 	replica, end := newReplica(scheduler.WithObserver(func(e scheduler.Event) {
 		var panicked *scheduler.PanicError
-		if errors.As(e.Err, &panicked) {
+		if errors.As(e.Err, &panicked) && ctx.Err() == nil { // the first
 			fmt.Println(e.Outcome, panicked.Value, len(panicked.Stack) > 0)
 			stop()
 		}
@@ -150,7 +153,7 @@ func ExampleRecord() {
 	defer stop()
 	replica, end := newReplica()
 	defer end()
-	err := replica.Add("report", "0 2 * * *", func(context.Context, scheduler.Run) error {
+	err := replica.Add("report", "@yearly", func(context.Context, scheduler.Run) error {
 		stop()
 		return errors.New("out of paper")
 	})

@@ -21,12 +21,12 @@ func (w *world) restartAllEmpty() {
 
 func TestATickThatWasRunIsNotRunAgainThoughAllNodesHaveForgottenIt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.replicas("@every 5m", func(context.Context, *replica, scheduler.Run) error { return nil }, scheduler.WithMisfire(scheduler.MisfireAll(100)))
+		a, b, c := w.replicas("@every 1m", func(context.Context, *replica, scheduler.Run) error { return nil }, scheduler.WithMisfire(scheduler.MisfireAll(100)))
 		run(a, b, c)
-		w.at(31 * time.Minute)
-		w.restartAllEmpty()
-		w.at(61 * time.Minute)
-		w.eachOnce(5*time.Minute, time.Hour, 5*time.Minute)
+		w.at(6*time.Minute + 10*time.Second)
+		w.restartAllEmpty() // between two ticks
+		w.at(12*time.Minute + 10*time.Second)
+		w.eachOnce(time.Minute, 12*time.Minute, time.Minute)
 		for _, r := range []*replica{a, b, c} {
 			require.Zero(t, r.count(scheduler.Missed))
 		}
@@ -35,21 +35,22 @@ func TestATickThatWasRunIsNotRunAgainThoughAllNodesHaveForgottenIt(t *testing.T)
 
 func TestAPauseLastsThoughAllNodesHaveForgottenIt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		a, b, c := w.replicas("@every 5m", func(context.Context, *replica, scheduler.Run) error { return nil })
+		a, b, c := w.replicas("@every 1m", func(context.Context, *replica, scheduler.Run) error { return nil })
 		run(a, b, c)
-		w.at(11 * time.Minute)
+		w.at(2*time.Minute + 10*time.Second)
 		require.NoError(t, a.sched.Pause(t.Context(), "tick"))
-		w.at(14 * time.Minute)
+		w.at(3*time.Minute + 10*time.Second)
 		w.restartAllEmpty()
-		w.at(31 * time.Minute)
-		w.eachOnce(5*time.Minute, 10*time.Minute, 5*time.Minute)
+		w.at(7*time.Minute + 10*time.Second)
+		w.eachOnce(time.Minute, 2*time.Minute, time.Minute)
+		require.Len(t, w.ran(), 2)
 		status, err := b.sched.Status(t.Context(), "tick")
 		require.NoError(t, err)
 		require.True(t, status.Paused)
 
 		require.NoError(t, c.sched.Resume(t.Context(), "tick"))
-		w.at(41 * time.Minute)
-		require.Equal(t, 1, w.times()[35*time.Minute])
-		require.Equal(t, 1, w.times()[40*time.Minute])
+		w.at(9*time.Minute + 10*time.Second)
+		require.Equal(t, 1, w.times()[8*time.Minute])
+		require.Equal(t, 1, w.times()[9*time.Minute])
 	})
 }

@@ -85,7 +85,7 @@ func FuzzSpec(f *testing.F) {
 			set.add(tick, j.schedule)
 			require.True(t, set.has(tick))
 		}
-		require.Less(t, time.Since(begin), 10*time.Second, "%q in %s", spec, zone)
+		require.Less(t, time.Since(begin), time.Minute, "%q in %s", spec, zone) // on a machine that does other things, too
 	})
 }
 

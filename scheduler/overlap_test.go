@@ -164,7 +164,7 @@ func TestARunWhoseReplicaDiesIsTakenOver(t *testing.T) {
 func TestATickIsTakenOverNoMoreOftenThanItMay(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		work := func(ctx context.Context, r *replica, run scheduler.Run) error {
-			if run.Scheduled.Minute() > 10 {
+			if run.Scheduled.Minute() > 4 {
 				return nil
 			}
 			r.host.Partition()
@@ -172,15 +172,15 @@ func TestATickIsTakenOverNoMoreOftenThanItMay(t *testing.T) {
 			r.host.Heal()
 			return nil
 		}
-		a, b, c := w.replicas("0 */10 * * * *", work, scheduler.WithAtLeastOnce(3))
+		a, b, c := w.replicas("0 */4 * * * *", work, scheduler.WithAtLeastOnce(3))
 		run(a, b, c)
-		w.at(15 * time.Minute)
+		w.at(7 * time.Minute)
 		var attempts []int
 		for _, run := range w.ran() {
 			attempts = append(attempts, run.Attempt)
 		}
 		assert.Equal(t, []int{1, 2, 3}, attempts)
-		w.at(21 * time.Minute)
+		w.at(9 * time.Minute)
 		n := 0
 		for _, r := range []*replica{a, b, c} {
 			n += r.count(scheduler.Interrupted, scheduler.Attempts)

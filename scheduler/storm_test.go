@@ -16,7 +16,7 @@ import (
 // Whatever fails, no tick is run twice and tokens increase from run to run; and when everything
 // is well again, each tick is run.
 func TestNoTickIsRunTwiceUnderAnyFaults(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) { // the simulation has many more
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) { storm(t, w, rand.New(rand.NewPCG(seed, 0))) })
 		})
@@ -73,8 +73,8 @@ func storm(t *testing.T, w *world, rnd *rand.Rand) {
 
 	// What a clock that was ahead has skipped remains skipped.
 	end := time.Since(w.start).Truncate(2 * time.Second)
-	w.at(end + 4*time.Minute)
-	w.eachOnce(end+3*time.Minute, end+4*time.Minute-4*time.Second, 2*time.Second)
+	w.at(end + 3*time.Minute)
+	w.eachOnce(end+2*time.Minute, end+3*time.Minute-4*time.Second, 2*time.Second)
 	interrupted := 0
 	for _, r := range replicas {
 		interrupted += r.count(scheduler.Interrupted)

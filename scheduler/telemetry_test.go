@@ -33,7 +33,7 @@ func TestEachRunHasASpanThatIsLinkedToItsLease(t *testing.T) {
 		sched, err := scheduler.New(locker, scheduler.WithClock(clock), scheduler.WithLogger(quiet()), scheduler.WithTracerProvider(provider))
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		require.NoError(t, sched.Add("report", "0 * * * *", func(context.Context, scheduler.Run) error {
+		require.NoError(t, sched.Add("report", "1 * * * *", func(context.Context, scheduler.Run) error {
 			cancel()
 			return errors.New("no paper")
 		}, scheduler.WithLocation(time.FixedZone("", 3600))))
@@ -57,7 +57,7 @@ func TestEachRunHasASpanThatIsLinkedToItsLease(t *testing.T) {
 		assert.Equal(t, acquire.SpanContext, run.Links[0].SpanContext)
 		attrs := attribute.NewSet(run.Attributes...)
 		for key, want := range map[attribute.Key]string{
-			"quorate.job": "report", "quorate.scheduled": "2000-01-01T02:00:00+01:00", "quorate.attempt": "1", "quorate.outcome": "failed",
+			"quorate.job": "report", "quorate.scheduled": "2000-01-01T01:01:00+01:00", "quorate.attempt": "1", "quorate.outcome": "failed",
 		} {
 			got, _ := attrs.Value(key)
 			assert.Equal(t, want, got.String(), key)

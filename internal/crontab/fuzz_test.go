@@ -46,6 +46,6 @@ func FuzzParse(f *testing.F) {
 			at = next
 		}
 		Dropped(s, at.Add(-1000*time.Hour), at, 10)
-		require.Less(t, time.Since(started), 5*time.Second, "%q", spec)
+		require.Less(t, time.Since(started), time.Minute, "%q", spec) // on a machine that does other things, too
 	})
 }

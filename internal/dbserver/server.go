@@ -3,6 +3,7 @@ package dbserver
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ type Server struct {
 	user, database string
 	dir, log       string
 	port           int
+	reservation    net.PacketConn // of the port
 	cmd            *exec.Cmd
 	exited         <-chan struct{} // closed when the process is gone; nil if it was never started
 	stop           sync.Once
@@ -44,6 +46,9 @@ func (s *Server) Stop() {
 		}
 		// What is left of it is in the directory for temporary files.
 		_ = os.RemoveAll(s.dir)
+		if s.reservation != nil {
+			_ = s.reservation.Close()
+		}
 	})
 }
 
@@ -87,12 +92,34 @@ func (s *Server) prepare() error {
 	if err := giveAway(dir); err != nil {
 		return err
 	}
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+	return s.takePort()
+}
+
+// A server listens only seconds after its port was chosen. So ports come from below the range out of
+// which systems take those of outgoing connections and of listeners that ask for any.
+const (
+	firstPort = 10000
+	lastPort  = 12000
+)
+
+// takePort finds a port that is free, and keeps it from others who look for one in this way until Stop:
+// the UDP socket of the same number is for one process only.
+func (s *Server) takePort() error {
+	for range 200 {
+		s.port = firstPort + rand.IntN(lastPort-firstPort)
+		reservation, err := net.ListenPacket("udp", s.Addr())
+		if err != nil {
+			continue
+		}
+		probe, err := net.Listen("tcp", s.Addr())
+		if err != nil {
+			_ = reservation.Close()
+			continue
+		}
+		s.reservation = reservation
+		return probe.Close()
 	}
-	s.port = probe.Addr().(*net.TCPAddr).Port
-	return probe.Close()
+	return fmt.Errorf("no free loopback port among 200 tried between %d and %d: stop what listens there", firstPort, lastPort)
 }
 
 // launch starts a program of the server, and returns a channel that is closed when it has ended.

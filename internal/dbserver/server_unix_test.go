@@ -41,6 +41,8 @@ func TestAStoppedServerIsGoneWithItsDataAndAnswersASecondStop(t *testing.T) {
 	_, port, err := net.SplitHostPort(s.Addr())
 	require.NoError(t, err)
 	assert.NotEqual(t, "0", port)
+	_, err = net.ListenPacket("udp", s.Addr()) // as another process that looks for a port
+	require.Error(t, err)
 	s.Stop()
 	s.Stop()
 	assert.False(t, s.cmd.ProcessState.Success())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 	"sync"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -25,12 +26,13 @@ func Example() {
 	refused.Add(2)
 	ran := make(chan struct{})
 	for range 3 {
-		leases, err := redlock.New(fleet.Clients())
+		leases, err := redlock.New(fleet.Clients(), redlock.WithNodeTimeout(4*time.Second))
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer leases.Close()
-		locker, err := gocronlock.NewLocker(leases)
+		// Each replica starts at a time of its own: within the interval it is one tick.
+		locker, err := gocronlock.NewLocker(leases, gocronlock.WithInterval(time.Hour))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 var shots = flag.String("shots", "", "keep pictures of the pages in this directory")
 
 // soon bounds each wait for the page. It is long for busy machines: what is fast is measured elsewhere.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 var (
 	quiet  = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -82,7 +82,7 @@ func (s *stage) newLocker(host string, opts ...redlock.Option) *redlock.Locker {
 // campaign has a candidate run until the test ends, or until what it returns is called.
 func (s *stage) campaign(locker *redlock.Locker, election string, opts ...leader.Option) (e *leader.Elector, stop func()) {
 	s.t.Helper()
-	all := append([]leader.Option{leader.WithTTL(2 * time.Second), leader.WithLogger(quiet)}, opts...)
+	all := append([]leader.Option{leader.WithLogger(quiet)}, opts...)
 	e, err := leader.New(locker, election, all...)
 	require.NoError(s.t, err)
 	return e, s.until(func(ctx context.Context) error {

@@ -20,11 +20,11 @@ import (
 
 const (
 	// soon is how long a test waits for what should come at once, on a loaded machine.
-	soon = 20 * time.Second
+	soon = time.Minute
 	poll = 5 * time.Millisecond
 
 	// ttl is that of all leases, and the longest.
-	ttl = 4 * time.Second
+	ttl = 6 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -97,7 +97,7 @@ func newLocker(t *testing.T, clients []redis.UniversalClient, opts ...redlock.Op
 	t.Helper()
 	opts = append([]redlock.Option{
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
-		redlock.WithMaxTTL(ttl), redlock.WithTTL(ttl), redlock.WithNodeTimeout(time.Second),
+		redlock.WithMaxTTL(ttl), redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl / 2),
 	}, opts...)
 	locker, err := redlock.New(clients, opts...)
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func TestWhoWaitsIsWokenByAReleaseOnAnotherShardsServer(t *testing.T) {
 	awaitServing(t, b, all...)
 	for _, name := range all {
 		woken := 0
-		for range 5 {
+		for range 12 {
 			lease := acquire(t, a, name, redlock.WithAutoExtend(true))
 			waiting := make(chan time.Time, 1)
 			go func() {
@@ -167,40 +167,52 @@ func TestNobodyAcquiresWhatIsHeldWhenItsShardForgetsInTwoOfThreeClusters(t *test
 	for _, move := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved %v", move), func(t *testing.T) {
 			t.Parallel()
-			f := start(t)
-			clients := f.clients()
-			holder, old := newLocker(t, f.clients()), newLocker(t, clients)
-			name := f.names()[1][0]
-			awaitServing(t, holder, name)
-			awaitServing(t, old, name)
-
-			begin := time.Now()
-			lease := acquire(t, holder, name)
-			var rivals sync.WaitGroup
-			rival := func(who string, locker *redlock.Locker) {
-				ctx, cancel := context.WithTimeout(t.Context(), soon)
-				defer cancel()
-				next, err := locker.Acquire(ctx, name)
-				alive, since := lease.Context().Err() == nil, time.Since(begin)
-				if err != nil {
-					t.Errorf("%s: %v", who, err)
+			for range 5 {
+				if forgetsWhileHeld(t, move) {
 					return
 				}
-				t.Logf("%s has the name after %v", who, since)
-				assert.Falsef(t, alive, "%s has the name after %v, and the holder's context is alive with %v left", who, since, lease.Remaining())
-				assert.Greater(t, next.Token(), lease.Token(), who)
-				assert.NoError(t, next.Release(t.Context()))
 			}
-			rivals.Go(func() { rival("the old client", old) })
-			f.restartEmpty(1, 0, 1)
-			if move {
-				for c := range 2 {
-					f[c].MoveSlot(f.slot(name), f[c].Masters[1], f[c].Masters[2])
-				}
-			}
-			require.NoError(t, lease.Err(), "the restart must come while the lease is held")
-			rivals.Go(func() { rival("the new client", newLocker(t, f.clients())) })
-			rivals.Wait()
+			t.Error("no restart came while the lease was held")
 		})
 	}
+}
+
+// forgetsWhileHeld tells whether the restart has come while the lease was held. On a loaded machine it may
+// take its time.
+func forgetsWhileHeld(t *testing.T, move bool) bool {
+	f := start(t)
+	clients := f.clients()
+	holder, old := newLocker(t, f.clients()), newLocker(t, clients)
+	name := f.names()[1][0]
+	awaitServing(t, holder, name)
+	awaitServing(t, old, name)
+
+	begin := time.Now()
+	lease := acquire(t, holder, name)
+	var rivals sync.WaitGroup
+	rival := func(who string, locker *redlock.Locker) {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		next, err := locker.Acquire(ctx, name)
+		alive, since := lease.Context().Err() == nil, time.Since(begin)
+		if err != nil {
+			t.Errorf("%s: %v", who, err)
+			return
+		}
+		t.Logf("%s has the name after %v", who, since)
+		assert.Falsef(t, alive, "%s has the name after %v, and the holder's context is alive with %v left", who, since, lease.Remaining())
+		assert.Greater(t, next.Token(), lease.Token(), who)
+		assert.NoError(t, next.Release(t.Context()))
+	}
+	rivals.Go(func() { rival("the old client", old) })
+	f.restartEmpty(1, 0, 1)
+	if move {
+		for c := range 2 {
+			f[c].MoveSlot(f.slot(name), f[c].Masters[1], f[c].Masters[2])
+		}
+	}
+	held := lease.Err() == nil
+	rivals.Go(func() { rival("the new client", newLocker(t, f.clients())) })
+	rivals.Wait()
+	return held
 }

@@ -28,7 +28,7 @@ type candidate struct {
 	elector *leader.Elector
 	gate    *fencing.RedisGate
 	entry   *fencing.Script
-	pause   atomic.Bool // before the next write
+	pause   atomic.Int64 // the term in which to stop before the next write, or 0
 }
 
 func (c *client) candidate(ctx context.Context, stop func()) error {
@@ -60,7 +60,7 @@ func (c *candidate) do(ctx context.Context, cmd command) {
 		c.record.write(event{Kind: resigning})
 		go func() { _ = c.elector.Resign(ctx) }()
 	case "pause":
-		c.pause.Store(true)
+		c.pause.Store(cmd.Token)
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *candidate) lead(ctx context.Context, term leader.Term) error {
 			until = later
 			c.record.write(event{Kind: held, Token: token, Until: until})
 		}
-		if i%4 == 0 || c.pause.Load() {
+		if i%4 == 0 || c.pause.Load() == token {
 			c.write(ctx, term.Number, lease)
 		}
 		select {
@@ -118,7 +118,7 @@ func (c *candidate) write(ctx context.Context, token redlock.Token, lease *redlo
 	if ctx.Err() != nil {
 		return
 	}
-	if c.pause.CompareAndSwap(true, false) {
+	if c.pause.CompareAndSwap(int64(token), 0) {
 		c.record.write(event{Kind: pausing, Token: int64(token), Until: c.until(lease)})
 		if err := stopSelf(); err != nil {
 			c.record.write(event{Kind: cut, Err: err.Error()})
@@ -126,7 +126,7 @@ func (c *candidate) write(ctx context.Context, token redlock.Token, lease *redlo
 		}
 	}
 	// Not with the term's context: a request that is on its way is not called back either.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*c.TTL)
 	defer cancel()
 	err := c.gate.Run(patience, election, token, c.entry, []string{ledgerKey}, int64(token)).Err()
 	switch {

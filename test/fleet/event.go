@@ -40,4 +40,6 @@ const (
 type command struct {
 	Op string `json:"op"` // ask, resign, pause or stop
 	N  int    `json:"n,omitempty"`
+	// Token is the term in which to pause.
+	Token int64 `json:"o,omitempty"`
 }

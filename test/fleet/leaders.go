@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -80,6 +81,18 @@ func leaders(ctx context.Context, c leadersConfig) (r *leadersReport, err error)
 
 // round has the leader suffer from a fault, and measures how long it takes until another leads.
 func (b *ballot) round(ctx context.Context, fault string) error {
+	for {
+		if err := b.suffer(ctx, fault); !errors.Is(err, errLapsed) {
+			return err
+		}
+	}
+}
+
+// errLapsed tells that a term had ended without a fault before one could come.
+var errLapsed = errors.New("the term had ended by itself")
+
+// suffer is one attempt at a round.
+func (b *ballot) suffer(ctx context.Context, fault string) error {
 	before, err := b.settle(ctx)
 	if err != nil {
 		return err
@@ -88,6 +101,9 @@ func (b *ballot) round(ctx context.Context, fault string) error {
 	if !pause(ctx, rand.N(b.ttl/3)) {
 		return context.Cause(ctx)
 	}
+	if now, ok := b.leader(); !ok || now.Token != before.Token {
+		return errLapsed
+	}
 	p := before.by.place
 	n := b.journal.len()
 	at := rig.Stamp()
@@ -95,9 +111,14 @@ func (b *ballot) round(ctx context.Context, fault string) error {
 	said := func(k kind) (int64, error) {
 		var e told
 		err := b.await(ctx, fmt.Sprintf("%s to be %s", p.config.identity(), k), 10*b.ttl, func() (ok bool) {
-			e, ok = b.journal.first(n, func(t told) bool { return t.by == before.by && t.Kind == k })
+			e, ok = b.journal.first(n, func(t told) bool {
+				return t.by == before.by && (t.Kind == k || k == pausing && t.Kind == ended && t.Token == before.Token)
+			})
 			return ok
 		})
+		if err == nil && e.Kind != k {
+			return 0, errLapsed
+		}
 		return e.At, err
 	}
 	switch fault {
@@ -108,7 +129,7 @@ func (b *ballot) round(ctx context.Context, fault string) error {
 	case killed:
 		p.process.Kill()
 	case stoppedLate:
-		p.process.Tell(command{Op: "pause"})
+		p.process.Tell(command{Op: "pause", Token: before.Token})
 		at, err = said(pausing)
 	case partitioned:
 		p.links.Cut()

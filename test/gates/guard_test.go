@@ -26,8 +26,8 @@ func TestTheWriteOfAPausedHolderIsRefusedByTheDatabase(t *testing.T) {
 			d.exec("CREATE TABLE " + d.data + " (id int PRIMARY KEY, qty int)")
 			d.exec("INSERT INTO " + d.data + " VALUES (1, 10)")
 			nodes := redlocktest.Start(t, 3)
-			guard := func(host string) *fencing.Guard {
-				locker, err := redlock.New(nodes.Host(host).Clients(), redlock.WithTTL(time.Second), redlock.WithIdentity(host))
+			guard := func(host string, ttl time.Duration) *fencing.Guard {
+				locker, err := redlock.New(nodes.Host(host).Clients(), redlock.WithTTL(ttl), redlock.WithIdentity(host))
 				require.NoError(t, err)
 				t.Cleanup(func() { locker.Close() })
 				g, err := fencing.NewGuard(locker, d.gate.On(d.db))
@@ -47,16 +47,24 @@ func TestTheWriteOfAPausedHolderIsRefusedByTheDatabase(t *testing.T) {
 				})
 			}
 			inside, sold, late := make(chan struct{}), make(chan struct{}), make(chan error)
-			a, b := guard("a"), guard("b")
+			// B waits for the end of A's TTL, and keeps its own lease on a loaded machine as well.
+			a, b := guard("a", time.Second), guard("b", redlock.DefaultMaxTTL)
 			go func() {
-				late <- a.Do(context.Background(), "sku:42", func(ctx context.Context, token redlock.Token) error {
-					return sell(context.WithoutCancel(ctx), token, 1, func() {
-						nodes.Host("a").Partition()
-						close(inside)
-						<-sold
-						nodes.Host("a").Heal()
+				for begun := false; ; {
+					err := a.Do(context.Background(), "sku:42", func(ctx context.Context, token redlock.Token) error {
+						return sell(context.WithoutCancel(ctx), token, 1, func() {
+							begun = true
+							nodes.Host("a").Partition()
+							close(inside)
+							<-sold
+							nodes.Host("a").Heal()
+						})
 					})
-				})
+					if begun { // not too late for its short TTL
+						late <- err
+						return
+					}
+				}
 			}()
 			<-inside
 			require.NoError(t, b.Do(t.Context(), "sku:42", func(ctx context.Context, token redlock.Token) error {
@@ -74,7 +82,7 @@ func TestTheWriteOfAPausedHolderIsRefusedByTheDatabase(t *testing.T) {
 func TestAGuardWhoseTableIsMissingRunsNothingAndGivesTheResourceBack(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		nodes := redlocktest.Start(t, 3)
-		locker, err := redlock.New(nodes.Clients())
+		locker, err := redlock.New(nodes.Clients(), redlock.WithNodeTimeout(redlock.DefaultTTL/2)) // TryDo asks once
 		require.NoError(t, err)
 		t.Cleanup(func() { locker.Close() })
 		missing, err := fencing.NewSQLGate(d.dialect, fencing.WithTable("nowhere"))

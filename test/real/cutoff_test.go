@@ -102,7 +102,7 @@ func cutOffOnce(ctx context.Context, holder, rival *redlock.Locker, links rediss
 		return r, fmt.Errorf("the holder's lease ended otherwise: %w", held.Err())
 	}
 	r = cutOff{first: held.Token(), second: next.Token(), margin: won.Sub(<-ended), takeover: won.Sub(<-cut)}
-	if r.margin < -soon/100 {
+	if r.margin < -soon/10 { // the timer's goroutine may have had to wait for the machine
 		return r, fmt.Errorf("Done was closed %v after the rival had the lease", -r.margin)
 	}
 	if err := next.Release(ctx); err != nil && !errors.Is(err, redlock.ErrNoQuorum) {

@@ -23,8 +23,10 @@ import (
 
 const (
 	// soon is how long a test waits for what should come at once, on a loaded machine.
-	soon = 20 * time.Second
+	soon = time.Minute
 	poll = 5 * time.Millisecond
+	// longest is a TTL that no machine stands still for.
+	longest = time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +60,7 @@ func newLocker(t *testing.T, clients []redis.UniversalClient, opts ...redlock.Op
 // atEase are the options of tests in which neither the restart rule nor a node that hangs is the
 // subject: a machine that stands still for a moment changes nothing for them.
 func atEase(more ...redlock.Option) []redlock.Option {
-	return append(more, redlock.WithTrustPersistence(), redlock.WithNodeTimeout(2*time.Second))
+	return append([]redlock.Option{redlock.WithTrustPersistence(), redlock.WithTTL(longest), redlock.WithMaxTTL(longest), redlock.WithNodeTimeout(4 * time.Second)}, more...)
 }
 
 // awaitServing waits until the answers of all nodes count for all lockers. It asks for a name
@@ -153,6 +155,22 @@ func measured(t *testing.T, measure func() string) {
 		}
 		t.Logf("measurement %d of %d: %s", try, tries, wrong)
 		require.Less(t, try, tries, wrong)
+	}
+}
+
+// inTime runs a trial with a TTL that is to outlast something else, and again with a longer one where
+// the machine stood still meanwhile, so that the trial shows nothing: then it returns the lease, which
+// has run out.
+func inTime(t *testing.T, trial func(ttl time.Duration) (ranOut *redlock.Lease)) {
+	t.Helper()
+	for ttl := 3 * time.Second; ; ttl *= 2 {
+		lease := trial(ttl)
+		if lease == nil {
+			return
+		}
+		require.ErrorIs(t, lease.Err(), redlock.ErrLeaseExpired)
+		require.Less(t, ttl, 12*time.Second, "the lease runs out, however long it lasts")
+		t.Logf("a lease of %v ran out", ttl)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -89,13 +90,13 @@ func TestWhatWeakensAFleetIsAWarningAndNoError(t *testing.T) {
 func TestCheckTellsTheQuarantineOfANodeThatRestartedUnnoticed(t *testing.T) {
 	t.Parallel()
 	fleet := redisserver.StartFleet(t, 3)
-	locker := newLocker(t, fleet.Clients())
+	locker := newLocker(t, fleet.Clients(), redlock.WithNodeTimeout(4*time.Second))
 	lease, err := locker.TryAcquire(t.Context(), "job")
 	require.ErrorIs(t, err, redlock.ErrQuarantined, "a fresh fleet is in quarantine: %v", lease)
 
 	// The first uptime that is more than the default maximum TTL would take too long: a short
 	// one will do, on a Locker of its own.
-	brief := newLocker(t, fleet.Clients(), redlock.WithMaxTTL(redlock.DefaultMaxTTL/10), redlock.WithTTL(redlock.DefaultMaxTTL/10))
+	brief := newLocker(t, fleet.Clients(), redlock.WithMaxTTL(redlock.DefaultMaxTTL*3/5), redlock.WithTTL(redlock.DefaultMaxTTL*3/5))
 	awaitServing(t, brief)
 	fleet[1].RestartEmpty()
 	reports, err := brief.Check(t.Context())

@@ -20,9 +20,11 @@ type admin struct {
 	tls      *tls.Config // nil for plain TCP
 	user     string      // empty: no AUTH
 	password string
+	timeout  time.Duration
 }
 
-const adminTimeout = 2 * time.Second
+// probeTimeout is how long a server may take to answer that may be another's, which never does.
+const probeTimeout = 2 * time.Second
 
 // errReply is an error that the server answered with.
 type errReply string
@@ -32,12 +34,12 @@ func (e errReply) Error() string { return string(e) }
 // do opens a connection, asks once and closes it. The number of commands that the server has
 // counted for it comes back too.
 func (a admin) do(args ...string) (reply any, counted int64, err error) {
-	conn, err := net.DialTimeout("tcp", a.addr, adminTimeout)
+	conn, err := net.DialTimeout("tcp", a.addr, a.timeout)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(adminTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(a.timeout)); err != nil {
 		return nil, 0, err
 	}
 	if a.tls != nil {

@@ -54,6 +54,10 @@ func StartClusters(tb testing.TB, clusters, n int, opts ...Option) []*Cluster {
 
 func (c *Cluster) form() error {
 	n := len(c.Masters)
+	// Masters tell each other what they know more often the shorter the time is.
+	if err := c.nodeTimeout("2000"); err != nil {
+		return err
+	}
 	for i, m := range c.Masters {
 		id, err := m.ask("CLUSTER", "MYID")
 		if err != nil {
@@ -77,6 +81,19 @@ func (c *Cluster) form() error {
 	}
 	for _, m := range c.Masters {
 		if err := c.await(m); err != nil {
+			return err
+		}
+	}
+	return c.nodeTimeout(nodeTimeout)
+}
+
+// nodeTimeout is for how many milliseconds a master may be silent before the others take it for dead:
+// so long that on a loaded machine none is that is only slow. One that is dead refuses connections.
+const nodeTimeout = "60000"
+
+func (c *Cluster) nodeTimeout(ms string) error {
+	for _, m := range c.Masters {
+		if _, err := m.ask("CONFIG", "SET", "cluster-node-timeout", ms); err != nil {
 			return err
 		}
 	}
@@ -198,7 +215,7 @@ func (s *Server) clusterConf() []string {
 		"cluster-port " + strconv.Itoa(s.busPort),
 		"cluster-announce-ip 127.0.0.1",
 		"cluster-config-file " + strconv.Quote(filepath.Join(s.dir, "nodes.conf")),
-		"cluster-node-timeout 2000",
+		"cluster-node-timeout " + nodeTimeout,
 		"cluster-require-full-coverage no",
 	}
 }

@@ -18,28 +18,33 @@ const (
 	lastPort  = 32000
 )
 
+// ports are those that are reserved, each by a UDP socket of that number. The kernel gives it to
+// one process only, test binaries that run at the same time included, and takes it back when
+// that ends, however it ends. Servers listen on TCP, which has numbers of its own.
 var ports = struct {
 	sync.Mutex
-	taken map[int]bool
-}{taken: map[int]bool{}}
+	taken map[int]net.PacketConn
+}{taken: map[int]net.PacketConn{}}
 
-// takePort reserves a free loopback port in this process until releasePort, so that a server
-// which is down for a while finds its port again. Another process may still take it: whoever
-// starts a server retries with another port, as long as nobody knows the first.
+// takePort reserves a free loopback port until releasePort, so that a server which is down for a
+// while finds its port again. A process that knows nothing of reservations may still take it:
+// whoever starts a server retries with another port, as long as nobody knows the first.
 func takePort() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		if ports.taken[port] {
+		reservation, err := net.ListenPacket("udp", loopback(port))
+		if err != nil {
 			continue
 		}
 		probe, err := net.Listen("tcp", loopback(port))
 		if err != nil {
+			_ = reservation.Close()
 			continue
 		}
 		_ = probe.Close()
-		ports.taken[port] = true
+		ports.taken[port] = reservation
 		return port, nil
 	}
 	return 0, fmt.Errorf("no free loopback port among 200 tried between %d and %d: stop what listens there",
@@ -49,7 +54,10 @@ func takePort() (int, error) {
 func releasePort(port int) {
 	ports.Lock()
 	defer ports.Unlock()
-	delete(ports.taken, port)
+	if reservation := ports.taken[port]; reservation != nil {
+		_ = reservation.Close()
+		delete(ports.taken, port)
+	}
 }
 
 func loopback(port int) string {

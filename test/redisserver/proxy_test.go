@@ -92,7 +92,9 @@ func TestACutLinkDoesNotAnswerNewConnections(t *testing.T) {
 	patient, hasty := dial(t, link.Addr()), dial(t, link.Addr())
 	hasty.say("SET", "hasty", "1")
 	hasty.hearsNothing()
+	require.Eventually(t, func() bool { return len(link.connections()) == 2 }, soon, pollInterval)
 	require.NoError(t, hasty.Close())
+	require.Eventually(t, func() bool { return len(link.connections()) == 1 }, soon, pollInterval)
 	patient.say("SET", "patient", "1")
 	patient.hearsNothing()
 
@@ -127,8 +129,8 @@ func TestWithAnswersCutRequestsAreCarriedOut(t *testing.T) {
 
 	link.CutAnswers()
 	conn.say("SET", "k", "v")
+	require.Eventually(t, func() bool { return len(server.Keys()) == 1 }, soon, pollInterval)
 	conn.hearsNothing()
-	assert.Equal(t, []string{"k"}, server.Keys())
 
 	link.Heal()
 	conn.hears("OK")
@@ -186,7 +188,7 @@ func TestACutDoesNotWaitForAFrozenServer(t *testing.T) {
 
 func TestDelayIsAddedInEachDirection(t *testing.T) {
 	t.Parallel()
-	const delay = 40 * time.Millisecond
+	const delay = 200 * time.Millisecond
 	server := Start(t)
 	link := server.Proxy()
 	conn := dial(t, link.Addr())
@@ -195,7 +197,7 @@ func TestDelayIsAddedInEachDirection(t *testing.T) {
 
 	link.Delay(delay)
 	begun := time.Now()
-	const pings = 100 // in a pipeline: the delay is one of time, not of throughput
+	const pings = 300 // in a pipeline: the delay is one of time, not of throughput
 	for range pings {
 		conn.say("PING")
 	}

@@ -69,6 +69,7 @@ func TestASentinelPromotesAReplicaAndClientsFollow(t *testing.T) {
 			require.NoError(t, client.Set(t.Context(), "before", "1", 0).Err())
 
 			master.Kill()
+			sentinel.Failover()
 			require.Eventually(t, func() bool {
 				return client.Set(t.Context(), "after", "1", 0).Err() == nil
 			}, soon, pollInterval)

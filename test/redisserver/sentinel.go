@@ -12,8 +12,9 @@ import (
 // MasterName is the name under which a [Sentinel] knows its master.
 const MasterName = "mymaster"
 
-// Sentinel is a redis-sentinel that watches one master and promotes a replica half a second
-// after it has died.
+// Sentinel is a redis-sentinel that watches one master and promotes a replica when it is told to:
+// see [Sentinel.Failover]. It would do so by itself when the master has been dead for long. It is
+// not quick to, because on a loaded machine a master may be slow, and not dead.
 type Sentinel struct {
 	server *Server
 }
@@ -79,7 +80,7 @@ func (s *Server) sentinelConf(master *Server) string {
 			"sentinel auth-pass "+MasterName+" "+adminPassword)
 	}
 	lines = append(lines,
-		"sentinel down-after-milliseconds "+MasterName+" 500",
+		"sentinel down-after-milliseconds "+MasterName+" 60000",
 		"sentinel failover-timeout "+MasterName+" 2000",
 		"sentinel parallel-syncs "+MasterName+" 1")
 	return strings.Join(lines, "\n") + "\n"
@@ -98,6 +99,23 @@ func (s *Sentinel) MasterAddr() string {
 		return ""
 	}
 	return net.JoinHostPort(fmt.Sprint(pair[0]), fmt.Sprint(pair[1]))
+}
+
+// Failover has the sentinel promote a replica, whether the master is dead or not, and returns when
+// it gives the replica for the master.
+func (s *Sentinel) Failover() {
+	s.server.tb.Helper()
+	before := s.MasterAddr()
+	if err := s.server.await("the sentinel to promote a replica", func() (bool, error) {
+		if s.MasterAddr() != before {
+			return true, nil
+		}
+		// It refuses where it is at it already, and where it has not heard of the replica lately.
+		_, err := s.server.ask("SENTINEL", "FAILOVER", MasterName)
+		return false, err
+	}); err != nil {
+		s.server.tb.Errorf("redisserver: %v", err)
+	}
 }
 
 // Client follows the master through failovers, with go-redis's default options; opts may

@@ -146,7 +146,7 @@ func (s *Server) launch() error {
 			}
 			return false, permanent{fmt.Errorf("redis-server ended while starting; its log:\n%s", tail(log, logLines))}
 		}
-		if _, err := s.ask("PING"); err != nil {
+		if _, err := s.askWithin(probeTimeout, "PING"); err != nil {
 			return false, err // not listening yet, or LOADING
 		}
 		info, err := s.info("server")
@@ -292,8 +292,10 @@ func (s *Server) info(section string) (map[string]string, error) {
 }
 
 // ask asks the server in the package's own name.
-func (s *Server) ask(args ...string) (any, error) {
-	a := admin{addr: s.Addr(), tls: s.TLSConfig()}
+func (s *Server) ask(args ...string) (any, error) { return s.askWithin(startTimeout, args...) }
+
+func (s *Server) askWithin(timeout time.Duration, args ...string) (any, error) {
+	a := admin{addr: s.Addr(), tls: s.TLSConfig(), timeout: timeout}
 	if s.opts.users != nil {
 		a.user, a.password = adminUser, adminPassword
 	}
