@@ -54,6 +54,22 @@ func (w *world) reserved(l *redlock.Locker, behind int, name string, opts ...red
 	return q.next(0), q
 }
 
+func TestALeaseIsHandedOnToOneWhoCameAfterItWasWonByOneWhoHadWaited(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		a := w.locker("a")
+		first := w.acquire(a, "hot")
+		q := w.lineUp(a, 1, "hot")
+		require.NoError(t, first.Release(t.Context()))
+		second := q.next(0) // nobody waits behind it
+		q = w.lineUp(a, 1, "hot")
+		require.NoError(t, second.Release(t.Context()))
+		third := q.next(0)
+		require.Equal(t, second.Owner(), third.Owner())
+		require.Equal(t, second.Token()+1, third.Token())
+		require.NoError(t, third.Release(t.Context()))
+	})
+}
+
 func TestALeaseIsHandedOnInsideTheProcessWithTheNextTokenAndNoQuestion(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, w *world) {
 		a := w.locker("a")

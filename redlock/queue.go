@@ -55,6 +55,8 @@ type turn struct {
 	all   *queues
 	queue *queue
 	over  bool
+	// waited reports that somebody was at the head before, so that the next will hardly be long in coming.
+	waited bool
 }
 
 // enter waits until the caller is at the head, and returns what the one before left there for him.
@@ -77,6 +79,7 @@ func (qs *queues) enter(ctx context.Context, lock string, wait bool, s *leaseSet
 		qs.mu.Unlock()
 		return nil, nil, nil
 	}
+	t.waited = true
 	p := &place{settings: s, ready: make(chan struct{})}
 	q.waiting = append(q.waiting, p)
 	q.users++
