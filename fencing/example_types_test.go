@@ -364,3 +364,75 @@ func ExampleBatcher() {
 	// Output:
 	// 49
 }
+
+// Small batches, where other processes are not to wait for long behind this one.
+func ExampleBatchOption() {
+	locker, store, stop := embedded()
+	defer stop()
+	gate, err := fencing.NewRedisGate(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err := fencing.NewGuard(locker, gate)
+	if err != nil {
+		log.Fatal(err)
+	}
+	small := []fencing.BatchOption{fencing.WithMaxBatch(10)}
+	batcher, err := fencing.NewBatcher(guard, func(_ context.Context, _ string, _ redlock.Token, items []string) error {
+		fmt.Println(items)
+		return nil
+	}, small...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(batcher.Do(context.Background(), "sku:42", "one unit for anna"))
+	// Output:
+	// [one unit for anna]
+	// <nil>
+}
+
+// An order says how many units are wanted, and is told whether it has them.
+type order struct {
+	units    int64
+	accepted bool
+}
+
+// The items are pointers, so that each can be told what became of it.
+func ExampleBatchFunc() {
+	locker, store, stop := embedded()
+	defer stop()
+	ctx := context.Background()
+	gate, err := fencing.NewRedisGate(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err := fencing.NewGuard(locker, gate)
+	if err != nil {
+		log.Fatal(err)
+	}
+	store.Set(ctx, "{sku:42}:stock", 3, 0)
+	var sell fencing.BatchFunc[*order] = func(ctx context.Context, sku string, token redlock.Token, orders []*order) error {
+		left, err := store.Get(ctx, "{"+sku+"}:stock").Int64()
+		if err != nil {
+			return err
+		}
+		for _, o := range orders {
+			if o.accepted = o.units <= left; o.accepted {
+				left -= o.units
+			}
+		}
+		return gate.Set(ctx, sku, token, "{"+sku+"}:stock", left, 0)
+	}
+	batcher, err := fencing.NewBatcher(guard, sell)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, o := range []*order{{units: 2}, {units: 2}, {units: 1}} {
+		err := batcher.Do(ctx, "sku:42", o)
+		fmt.Println(o.accepted, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+	// true <nil>
+}
