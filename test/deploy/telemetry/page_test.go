@@ -109,6 +109,8 @@ func everything(w *world) {
 	stuck = true
 	require.NoError(t, w.leads().elector.Resign(ctx))
 	w.pass(3 * time.Minute)
+	require.NoError(t, b.Do(ctx, "sku:2", 2))
+	w.pass(time.Minute)
 }
 
 func TestTheTablesOfMetricsAreWhatComesOut(t *testing.T) {
