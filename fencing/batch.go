@@ -54,7 +54,7 @@ type batchMember[T any] struct {
 }
 
 // errNotReturned is what those are told whose batch, or gate, panics in the goroutine of another.
-var errNotReturned = errors.New("the function has not returned, but panicked or ended its goroutine; what it has written may be there")
+var errNotReturned = errors.New("what ran for all has not returned, but panicked or ended its goroutine")
 
 // A BatchOption is a setting of a Batcher.
 type BatchOption interface{ applyBatch(*batchSettings) }
@@ -71,8 +71,8 @@ func WithMaxBatch(n int) BatchOption {
 	return batchOption(func(s *batchSettings) { s.max = n })
 }
 
-// NewBatcher makes a Batcher of a guard, whose limits it has: WithWaitLimit counts for each caller,
-// WithQueueLimit for the line of each resource, WithHoldLimit for each batch. The error wraps
+// NewBatcher makes a Batcher of a guard, whose limits it has: WithWaitLimit counts for each caller, up to
+// the begin of its batch, WithQueueLimit for the line of each resource, WithHoldLimit for each batch. The error wraps
 // redlock.ErrInvalidOption.
 func NewBatcher[T any](guard *Guard, fn BatchFunc[T], opts ...BatchOption) (*Batcher[T], error) {
 	s := batchSettings{max: DefaultMaxBatch}
@@ -194,9 +194,15 @@ func (b *Batcher[T]) next(resource string) {
 // still at work.
 func (b *Batcher[T]) lead(waiting context.Context, resource string, me *batchMember[T]) {
 	var batch []*batchMember[T]
-	err := fmt.Errorf("fencing: batch %q: %w", resource, errNotReturned)
+	err := errNotReturned
 	defer func() {
-		if batch == nil {
+		if cause := context.Cause(waiting); batch == nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err) // the gate does not know why its context has ended
+		}
+		switch {
+		case batch != nil && errors.Is(err, errNotReturned):
+			err = fmt.Errorf("fencing: batch %q: %w; what it has written may be there", resource, err)
+		case batch == nil:
 			err = b.notBegun(resource, err)
 			if waiting.Err() != nil && b.leave(resource, me) {
 				me.err = err
@@ -215,7 +221,7 @@ func (b *Batcher[T]) lead(waiting context.Context, resource string, me *batchMem
 	defer cancel(nil)
 	begin := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
 	defer begin()
-	err = b.guard.run(ctx, &call{resources: []string{resource}, under: b.guard.wait, fn: one(resource, func(ctx context.Context, token redlock.Token) error {
+	err = b.guard.run(ctx, &call{resources: []string{resource}, under: b.guard.wait, limited: true, fn: one(resource, func(ctx context.Context, token redlock.Token) error {
 		if !begin() { // given up at the last moment
 			return context.Cause(waiting)
 		}
@@ -254,7 +260,7 @@ func (b *Batcher[T]) observe(ctx context.Context, batch []*batchMember[T]) {
 	b.sizes.Record(ctx, int64(len(batch)))
 	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(attrItems.Int(len(batch)))
-	for _, m := range batch {
+	for _, m := range batch[1:] {
 		if of := trace.SpanContextFromContext(m.ctx); of.IsValid() {
 			span.AddLink(trace.Link{SpanContext: of})
 		}

@@ -365,6 +365,64 @@ func TestAnItemIsInOneBatchOrItsCallerIsToldThatItIsInNone(t *testing.T) {
 	})
 }
 
+func TestFullBatchesLeaveOtherProcessesTheirTurns(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		b := newBatcher(t, w.guard("a", w.gate), func(context.Context, string, redlock.Token, []int) error {
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}, fencing.WithMaxBatch(1))
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					_ = b.Do(ctx, "sku:42", i)
+				}
+			})
+		}
+		other, turns := w.guard("b", w.gate), 0
+		for ctx.Err() == nil {
+			if other.Do(ctx, "sku:42", nothing) == nil {
+				turns++
+			}
+		}
+		all.Wait()
+		require.Greater(t, turns, 200)
+	})
+}
+
+func TestOneWhoHasJustComeIsNotToldThatTheLimitOfAnotherIsOver(t *testing.T) {
+	for range 30 {
+		inWorld(t, func(t *testing.T, w *world) {
+			b := newBatcher(t, w.guard("a", w.gate, fencing.WithWaitLimit(3*time.Second)),
+				func(context.Context, string, redlock.Token, []int) error { return nil })
+			release := w.hold("sku:42")
+			first := crowd(t.Context(), b, 1)
+			time.Sleep(2 * time.Second)
+			second := crowd(t.Context(), b, 1)
+			time.Sleep(2500 * time.Millisecond)
+			release()
+			require.ErrorIs(t, first()[0], fencing.ErrWaitLimit)
+			require.NoError(t, second()[0])
+		})
+	}
+}
+
+func TestOneWhoseWaitEndsWhileTheGateIsAskedIsToldWhy(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		gate := fencing.GateFunc(func(ctx context.Context, _ string, _ redlock.Token) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b := newBatcher(t, w.guard("a", gate, fencing.WithWaitLimit(time.Second)),
+			func(context.Context, string, redlock.Token, []int) error { return nil })
+		err := b.Do(t.Context(), "sku:42", 1)
+		require.ErrorIs(t, err, fencing.ErrWaitLimit)
+		require.ErrorIs(t, err, fencing.ErrNotBegun)
+	})
+}
+
 func TestABatchIsTheSpanOfTheCallerWhoLeadsItLinkedToTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		spans := tracetest.NewSpanRecorder()
@@ -400,6 +458,7 @@ func TestABatchIsTheSpanOfTheCallerWhoLeadsItLinkedToTheOthers(t *testing.T) {
 			}
 			require.Contains(t, linked, callers[1].SpanID())
 			require.Contains(t, linked, callers[2].SpanID())
+			require.NotContains(t, linked, callers[0].SpanID(), "it is inside of that")
 			require.Contains(t, s.Attributes(), attribute.Int("quorate.items", 3))
 		}
 		require.Equal(t, 1, sections)

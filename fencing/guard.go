@@ -99,6 +99,7 @@ type call struct {
 	resources []string // in the order in which they are taken
 	under     func(ctx context.Context, resource string, fn func(context.Context, *redlock.Lease) error) error
 	bounded   bool // the queue limit counts
+	limited   bool // the caller minds the wait limit itself
 	fn        func(context.Context, Tokens) error
 }
 
@@ -162,7 +163,10 @@ func (g *Guard) run(ctx context.Context, c *call) (err error) {
 
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	inTime := g.limitWait(giveUp)
+	inTime := func() bool { return true }
+	if !c.limited {
+		inTime = g.limitWait(giveUp)
+	}
 	defer inTime()
 	leases := make([]*redlock.Lease, 0, len(c.resources))
 	var take func(ctx context.Context) error

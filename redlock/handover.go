@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/quorum"
 )
 
-// Handing over. Where others in the process wait for a name, or the one that asks has waited for it, an
-// acquisition reserves a range of tokens: it is accepted as one with the lowest of them would be, and leaves the highest as the
+// Handing over. Where others in the process wait for a name, or the one that asks has waited for it and
+// no other process does, an acquisition reserves a range of tokens: it is accepted as one with the lowest of them would be, and leaves the highest as the
 // fence, so that no token of the range, nor one below, can be granted to anybody else. Then a
 // release need not ask the nodes: the next in line is given what the lease has, with the next
 // token of the range. To the nodes it is one acquisition, with one owner, for as long as it is
@@ -26,7 +26,7 @@ const (
 
 // span is how many tokens to reserve.
 func (t *turn) span() Token {
-	if t.waited || t.followed() {
+	if t.followed() || t.waited && !t.queue.wanted.Load() {
 		return maxRange
 	}
 	return 1

@@ -93,6 +93,41 @@ func TestAProcessThatNeverHadToWaitGivesWayToThoseThatDo(t *testing.T) {
 	})
 }
 
+func TestAProcessIsCalledThoughItsReleaseWasAnsweredLongAfterItsLastUseOfTheName(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *world) {
+		patient := []redlock.Option{redlock.WithTTL(20 * time.Second), redlock.WithMaxTTL(20 * time.Second), redlock.WithNodeTimeout(4 * time.Second)}
+		a, b := w.locker("a", patient...), w.locker("b", patient...)
+		lease := w.acquire(b, "hot")
+		q := w.lineUp(a, 1, "hot")
+		require.NoError(t, lease.Release(t.Context()))
+		lease = q.next(0)
+		q = w.lineUp(b, 1, "hot")
+		for i := range 3 {
+			w.fleet.Hang(i)
+		}
+		released := make(chan error)
+		go func() { released <- lease.Release(t.Context()) }()
+		time.Sleep(1500 * time.Millisecond)
+		for i := range 3 {
+			w.fleet.Resume(i)
+		}
+		require.NoError(t, <-released)
+		lease = q.next(0)
+		for range 5 {
+			q = w.lineUp(a, 1, "hot")
+			time.Sleep(500 * time.Millisecond) // the pauses of one who waits get longer
+			require.NoError(t, lease.Release(t.Context()))
+			began := time.Now()
+			lease = q.next(0)
+			require.Less(t, time.Since(began), 5*time.Millisecond)
+			q = w.lineUp(b, 1, "hot")
+			require.NoError(t, lease.Release(t.Context()))
+			lease = q.next(0)
+		}
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
 func TestTheNextInLineWhoHasGoneHoldsNobodyUpForLong(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *world) {
 		a, b, c := w.locker("a"), w.locker("b"), w.locker("c")

@@ -183,13 +183,14 @@ func (qs *queues) note(q *queue, wanted bool) {
 // drop forgets a queue that nobody has used for a while.
 func (qs *queues) drop(q *queue) {
 	qs.mu.Lock()
-	unused := q.users == 0 && qs.byLock[q.lock] == q
-	if unused {
+	var watched *Watch
+	if q.users == 0 && qs.byLock[q.lock] == q {
 		delete(qs.byLock, q.lock)
+		watched, q.watched = q.watched, nil // note may put the queue back
 	}
 	qs.mu.Unlock()
-	if unused && q.watched != nil {
-		q.watched.Close()
+	if watched != nil {
+		watched.Close()
 	}
 }
 

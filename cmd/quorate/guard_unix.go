@@ -26,7 +26,14 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a guard: %w", err)
 	}
-	cmd := exec.Command(s.path, guardArgument)
+	path, err := os.Executable() // which is what it is listed as
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		path = s.path
+	}
+	cmd := exec.Command(path, guardArgument)
 	cmd.Args[0] = "quorate"
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed at the terminal is not for it

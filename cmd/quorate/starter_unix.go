@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,9 @@ import (
 // starterArgument, before a descriptor, a path and the arguments of a program, has a process be a starter.
 const starterArgument = "starter-of-programs"
 
+// word is what a starter waits for, and answers. The number of an error comes behind it if it cannot become the program.
+const word = "."
+
 // A starter is a quorate that waits for a word from the quorate that started it, and then becomes the program. So
 // the program does nothing before others know of its process group. If no word can come any more, it ends.
 type starter struct {
@@ -25,6 +30,14 @@ type starter struct {
 	// given are the descriptors, from 3 on, that quorate was started with. They are for the program, and the
 	// starter's own comes behind them.
 	given []*os.File
+}
+
+func init() {
+	// That a program is killed with its parent is a matter of the thread that becomes the program, and was said to the
+	// first. An init function runs on that.
+	if len(os.Args) > 1 && os.Args[1] == starterArgument {
+		runtime.LockOSThread()
+	}
 }
 
 func newStarter() (starter, error) {
@@ -60,16 +73,20 @@ func (s starter) start(cmd *exec.Cmd, known func(group int)) error {
 	err = cmd.Start()
 	_ = theirs.Close()
 	if err != nil {
-		return err
+		return errors.New("start another quorate for it: " + err.Error()) // whose error is not about the program
 	}
 	known(cmd.Process.Pid)
-	_, _ = ours.Write([]byte{'.'}) // whoever waits for the program sees it, if somebody has killed the starter
-	answer, _ := io.ReadAll(ours)  // ends when the starter has become the program
-	if code, err := strconv.Atoi(string(answer)); err == nil {
-		_ = cmd.Wait()
+	_, _ = ours.Write([]byte(word)) // and see below, if somebody has killed the starter
+	answer, _ := io.ReadAll(ours)   // ends when the starter has become the program
+	text, heard := strings.CutPrefix(string(answer), word)
+	if heard && text == "" {
+		return nil
+	}
+	_ = cmd.Wait()
+	if code, err := strconv.Atoi(text); heard && err == nil {
 		return &os.PathError{Op: "exec", Path: path, Err: syscall.Errno(code)}
 	}
-	return nil
+	return fmt.Errorf("the quorate that was to become it has ended: %s", cmd.ProcessState)
 }
 
 // newLine gives the two ends of a line. Nobody inherits them unasked.
@@ -93,7 +110,10 @@ func beStarter(descriptor, path string, args []string) (exitCode int) {
 	}
 	unix.CloseOnExec(fd)
 	line := os.NewFile(uintptr(fd), "line")
-	if n, _ := line.Read(make([]byte, 1)); n == 0 {
+	if _, err := io.ReadFull(line, make([]byte, len(word))); err != nil {
+		return exitFailed
+	}
+	if _, err := line.WriteString(word); err != nil {
 		return exitFailed
 	}
 	err = syscall.Exec(path, args, os.Environ())
