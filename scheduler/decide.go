@@ -169,6 +169,9 @@ func (j *job) due(reg *register, c *circumstances, d *decision, since time.Time)
 	}
 	q := j.local(reg.Queued)
 	waits := reg.Queued != 0 && !reg.Settled.has(q)
+	if js.misfire.kind == misfireAll && q.Add(j.delay(q)).After(c.now) {
+		waits = false // a replica queued it whose clock is ahead: it passes over none before it, and comes due like them
+	}
 	if waits && c.control.pausedAt(q) {
 		waits = false
 		if !slices.ContainsFunc(paused, q.Equal) { // one that was overlapped has passed it over, or it is old

@@ -222,6 +222,30 @@ func TestAQueuedTickIsEitherRunOrMissedHoweverLongItWaits(t *testing.T) {
 	}
 }
 
+func TestATickThatAClockAheadHasQueuedPassesOverNone(t *testing.T) {
+	start := time.Date(2030, 1, 1, 10, 0, 0, 0, time.UTC)
+	at := func(m int) time.Time { return start.Add(time.Duration(m) * time.Minute) }
+	for _, jitter := range []time.Duration{0, 5 * time.Minute} {
+		d := newDesk(t, mustParse(t, "*/10 * * * *"), at(-1), func(js *jobSettings) {
+			js.misfire, js.overlap, js.catchUp, js.jitter = MisfireAll(10), OverlapQueue, 3*time.Hour, jitter
+		})
+		run, _ := d.visit(at(6))
+		require.NotNil(t, run)
+		d.during(run, at(40)) // by the clock of its replica
+		d.reg.end(run)
+		var ran []time.Time
+		for m := 7; m <= 50; m++ {
+			run, missed := d.visit(at(m))
+			require.Empty(t, missed)
+			if run != nil {
+				ran = append(ran, time.UnixMilli(run.Tick).UTC())
+				d.reg.end(run)
+			}
+		}
+		require.Equal(t, []time.Time{at(10), at(20), at(30), at(40)}, ran[:4])
+	}
+}
+
 // One replica whose clock is a year ahead has told that a year of ticks was missed.
 func TestWhatAWrongClockReportedIsReportedByTheOthersToo(t *testing.T) {
 	start := time.Date(2030, 1, 1, 10, 0, 0, 0, time.UTC)

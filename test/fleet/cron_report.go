@@ -36,11 +36,11 @@ func (r *cronReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d replicas (processes) with wall clocks %v apart, TTL %v, runs of %v, %d redis-servers, %s/%s, %d CPUs\n\n",
 		replicas, r.skew, r.ttl, r.lasts, nodes, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	b.WriteString("| | ticks | replicas killed in a run | restarted | runs begun | ticks doubled | ticks lost | claimed and killed | runs repeated | ticks completed |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| | ticks | replicas killed in a run | restarted | runs begun | ticks doubled | ticks lost | claimed and killed | passed over | runs repeated | ticks completed |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, tallies := range r.tallies {
 		for _, t := range tallies {
-			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n",
-				labels[t.contender][t.job], t.ticks, t.kills, t.restarts, t.runs, t.doubled, t.lost, t.claimed, t.repeated, t.completed)
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n",
+				labels[t.contender][t.job], t.ticks, t.kills, t.restarts, t.runs, t.doubled, t.lost, t.claimed, t.passed, t.repeated, t.completed)
 		}
 	}
 	found := r.violations()

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/quorate/quorate/scheduler"
 )
 
 // tally is what became of the ticks of one job.
@@ -19,6 +22,7 @@ type tally struct {
 	repeated  int // runs of a job at least once after the first of its tick
 	lost      int // ticks that were never begun, or, of a job at least once, completed
 	claimed   int // ticks of a job at most once whose replica was killed after the claim and before the run
+	passed    int // ticks that the policy for overlaps left out: one waits for a run, and the machine made that last for two
 	kills     int // of the contender's replicas
 	restarts  int
 	found     []string
@@ -71,8 +75,18 @@ func (w *crew) order(ctx context.Context, job string) ([]completion, error) {
 func (w *crew) tally(job string, entries []told, order []completion) tally {
 	t := tally{contender: w.contender, job: job, ticks: w.ticks}
 	begun, done := map[int64]int{}, map[int64]int{}
-	died, reported := map[int64]bool{}, map[int64]bool{}
+	died, reported, overlapped := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+	began := map[int64]int64{} // runs that go on, when they began, by their tokens
+	slow := false              // one lasted for as long as from one tick to the next
 	for _, e := range entries {
+		if e.by.config.Role == w.contender && e.Job == job {
+			switch e.Kind {
+			case started:
+				began[e.Token] = e.At
+			case completed, again, cut:
+				slow = slow || time.Duration(e.At-began[e.Token]) >= time.Second
+			}
+		}
 		switch {
 		case !w.counts(e, job):
 		case e.Kind == started:
@@ -81,6 +95,8 @@ func (w *crew) tally(job string, entries []told, order []completion) tally {
 			died[e.Tick] = died[e.Tick] || e.by.Killed() != 0
 		case e.Kind == interrupted:
 			reported[e.Tick] = true
+		case e.Kind == missed && e.Err == string(scheduler.Overlap):
+			overlapped[e.Tick] = true
 		case e.Kind == completed && w.contender != "quorate":
 			done[e.Tick]++
 		case e.Kind == again && !died[e.Tick]: // who dies may have been about to say that it was completed
@@ -105,6 +121,8 @@ func (w *crew) tally(job string, entries []told, order []completion) tally {
 		switch n := counted[tick]; {
 		case n == 0 && job == atMostOnce && reported[tick]:
 			t.claimed++ // the claim is what is made at most once
+		case n == 0 && overlapped[tick] && slow:
+			t.passed++
 		case n == 0:
 			t.lost++
 			t.found = append(t.found, fmt.Sprintf("%s: tick %d is lost (run %d times, completed %d times)", job, tick-w.first, begun[tick], done[tick]))
