@@ -15,9 +15,6 @@ import (
 	"github.com/quorate/quorate/redlock"
 )
 
-// DefaultMaxBatch is how many items a batch has at most.
-const DefaultMaxBatch = 100
-
 // A BatchFunc does to a resource what the items ask for, in one guarded section, with one token: in
 // one transaction, or one write through the gate. The items are in the order in which they came, and
 // there is at least one. What there is to tell of a single item goes into the item, for which T is a pointer.
@@ -56,39 +53,18 @@ type batchMember[T any] struct {
 // errNotReturned is what those are told whose batch, or gate, panics in the goroutine of another.
 var errNotReturned = errors.New("what ran for all has not returned, but panicked or ended its goroutine")
 
-// A BatchOption is a setting of a Batcher.
-type BatchOption interface{ applyBatch(*batchSettings) }
-
-type batchSettings struct{ max int }
-
-type batchOption func(*batchSettings)
-
-func (o batchOption) applyBatch(s *batchSettings) { o(s) }
-
-// WithMaxBatch bounds how many items a batch has, and with it how long other processes wait for a
-// resource that this one wants a lot from. Default 100.
-func WithMaxBatch(n int) BatchOption {
-	return batchOption(func(s *batchSettings) { s.max = n })
-}
-
 // NewBatcher makes a Batcher of a guard, whose limits it has: WithWaitLimit counts for each caller, up to
 // the begin of its batch, WithQueueLimit for the line of each resource, WithHoldLimit for each batch. The error wraps
 // redlock.ErrInvalidOption.
 func NewBatcher[T any](guard *Guard, fn BatchFunc[T], opts ...BatchOption) (*Batcher[T], error) {
-	s := batchSettings{max: DefaultMaxBatch}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("fencing: batcher: %w: a nil BatchOption", redlock.ErrInvalidOption)
-		}
-		o.applyBatch(&s)
-	}
+	s, err := newBatchSettings(opts)
 	switch {
+	case err != nil:
+		return nil, err
 	case guard == nil:
 		return nil, fmt.Errorf("fencing: batcher: %w: the guard is nil; make one with NewGuard", redlock.ErrInvalidOption)
 	case fn == nil:
 		return nil, fmt.Errorf("fencing: batcher: %w: the function is nil; give what is to be done with a batch", redlock.ErrInvalidOption)
-	case s.max < 1:
-		return nil, fmt.Errorf("fencing: batcher: %w: a batch of at most %d; 1 is the least", redlock.ErrInvalidOption, s.max)
 	}
 	sizes, err := newBatchSizes(guard.settings.meters)
 	if err != nil {
@@ -194,13 +170,13 @@ func (b *Batcher[T]) next(resource string) {
 // still at work.
 func (b *Batcher[T]) lead(waiting context.Context, resource string, me *batchMember[T]) {
 	var batch []*batchMember[T]
-	err := errNotReturned
+	err, returned := errNotReturned, false
 	defer func() {
 		if cause := context.Cause(waiting); batch == nil && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err) // the gate does not know why its context has ended
 		}
 		switch {
-		case batch != nil && errors.Is(err, errNotReturned):
+		case batch != nil && !returned:
 			err = fmt.Errorf("fencing: batch %q: %w; what it has written may be there", resource, err)
 		case batch == nil:
 			err = b.notBegun(resource, err)
@@ -234,6 +210,7 @@ func (b *Batcher[T]) lead(waiting context.Context, resource string, me *batchMem
 		}
 		return b.fn(ctx, resource, token, items)
 	})})
+	returned = true
 }
 
 // whileWanted calls cancel when the contexts of all members have ended, unless it is stopped before.

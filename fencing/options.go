@@ -15,6 +15,7 @@ import (
 // Defaults and limits.
 const (
 	DefaultHoldLimit = time.Minute
+	DefaultMaxBatch  = 100 // items
 	DefaultKeyPrefix = "quorate:gate:"
 	DefaultTable     = "quorate_fence"
 	DefaultColumn    = "fence"
@@ -32,7 +33,10 @@ type RedisOption interface{ applyRedis(*redisSettings) }
 // A SQLOption is a setting of a SQLGate or a SQLTable.
 type SQLOption interface{ applySQL(*sqlSettings) }
 
-// An Option is a setting of all.
+// A BatchOption is a setting of a Batcher.
+type BatchOption interface{ applyBatch(*batchSettings) }
+
+// An Option is a setting of a guard and of the gates.
 type Option interface {
 	GuardOption
 	RedisOption
@@ -49,6 +53,8 @@ type guardSettings struct {
 	meters     metric.MeterProvider
 }
 
+type batchSettings struct{ max int }
+
 type redisSettings struct {
 	fenceTTL  time.Duration
 	keyPrefix string
@@ -64,6 +70,10 @@ type sqlSettings struct {
 type guardOption func(*guardSettings)
 
 func (o guardOption) applyGuard(s *guardSettings) { o(s) }
+
+type batchOption func(*batchSettings)
+
+func (o batchOption) applyBatch(s *batchSettings) { o(s) }
 
 type redisOption func(*redisSettings)
 
@@ -117,6 +127,12 @@ func WithoutAdmission() GuardOption {
 // those of the Locker, and automatic extension.
 func WithLease(opts ...redlock.LeaseOption) GuardOption {
 	return guardOption(func(s *guardSettings) { s.lease = append(s.lease, opts...) })
+}
+
+// WithMaxBatch bounds how many items a batch has, and with it how long other processes wait for a
+// resource that this one wants a lot from. Default 100.
+func WithMaxBatch(n int) BatchOption {
+	return batchOption(func(s *batchSettings) { s.max = n })
 }
 
 // WithFenceTTL sets how long the fence of a resource outlives the last token that was admitted;
@@ -180,6 +196,20 @@ func newGuardSettings(opts []GuardOption) (guardSettings, error) {
 		if o == nil {
 			return s, fmt.Errorf("fencing: %w: a nil LeaseOption", redlock.ErrInvalidOption)
 		}
+	}
+	return s, nil
+}
+
+func newBatchSettings(opts []BatchOption) (batchSettings, error) {
+	s := batchSettings{max: DefaultMaxBatch}
+	for _, o := range opts {
+		if o == nil {
+			return s, fmt.Errorf("fencing: batcher: %w: a nil BatchOption", redlock.ErrInvalidOption)
+		}
+		o.applyBatch(&s)
+	}
+	if s.max < 1 {
+		return s, fmt.Errorf("fencing: batcher: %w: a batch of at most %d; 1 is the least", redlock.ErrInvalidOption, s.max)
 	}
 	return s, nil
 }
